@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs a pinned tool: hack/tool.sh NAME [ARG...]; with --path NAME it prints where the binary is.
+#
+# Tools have go.mod files of their own under hack/tools, so that they never reach the dependencies of the hub. Each is
+# built once into .cache/tools/<hash of its go.mod, its go.sum and the Go version> and reused from there.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+print=false
+if [[ ${1:-} == --path ]]; then
+	print=true
+	shift
+fi
+name=${1:?usage: hack/tool.sh [--path] NAME [ARG...]}
+shift
+
+module=$root/hack/tools
+case $name in
+controller-gen) package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
+golangci-lint) package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint module+=/golangci-lint ;;
+gotestsum) package=gotest.tools/gotestsum ;;
+govulncheck) package=golang.org/x/vuln/cmd/govulncheck module+=/govulncheck ;;
+helm) package=helm.sh/helm/v4/cmd/helm ;;
+helm-docs) package=github.com/norwoodj/helm-docs/cmd/helm-docs ;;
+helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
+*)
+	echo "hack/tool.sh: no tool is called $name" >&2
+	exit 2
+	;;
+esac
+
+key=$(cat "$module/go.mod" "$module/go.sum" <(go env GOVERSION) | sha256sum | cut -c1-12)
+binary=$root/.cache/tools/$key/$name
+if [[ ! -x $binary ]]; then
+	mkdir -p "${binary%/*}"
+	echo "building $name (once; golangci-lint takes a few minutes)" >&2
+	# Built under a name of its own and moved, so that two callers at once never run half a binary.
+	go build -C "$module" -trimpath -ldflags='-s -w' -o "$binary.$$" "$package"
+	mv "$binary.$$" "$binary"
+fi
+
+if $print; then
+	echo "$binary"
+	exit
+fi
+exec "$binary" "$@"
