@@ -1,0 +1,122 @@
+package v1alpha1
+
+// Condition types.
+const (
+	// ConditionReady of a MemberCluster: its watches deliver.
+	ConditionReady = "Ready"
+	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is acceptable and the cluster takes its credentials.
+	ConditionCredentialsValid = "CredentialsValid"
+	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
+	ConditionTopologyChanged = "TopologyChanged"
+	// ConditionAccepted of a policy: its spec can be followed.
+	ConditionAccepted = "Accepted"
+	// ConditionConflicted of an override policy: it says something else than another one of equal rank.
+	ConditionConflicted = "Conflicted"
+	// ConditionScheduled of a binding or placement: there is a decision.
+	ConditionScheduled = "Scheduled"
+	// ConditionApplied of a binding or placement: every target holds what is desired now.
+	ConditionApplied = "Applied"
+	// ConditionHealthy of a binding or placement: every target's object is healthy.
+	ConditionHealthy = "Healthy"
+	// ConditionStatusWritten of a binding: the merged status is on the hub object.
+	ConditionStatusWritten = "StatusWritten"
+	// ConditionRowsTruncated of a binding: healthy rows were cut to stay within the size limit.
+	ConditionRowsTruncated = "RowsTruncated"
+	// ConditionObjectHealthy is added to the conditions of a hub object.
+	ConditionObjectHealthy = Prefix + "Healthy"
+)
+
+// Reasons of a MemberCluster's conditions.
+const (
+	ReasonConnected          = "Connected"
+	ReasonConnecting         = "Connecting"
+	ReasonSecretMissing      = "SecretMissing"
+	ReasonKubeconfigInvalid  = "KubeconfigInvalid"
+	ReasonKubeconfigRefused  = "KubeconfigRefused"
+	ReasonUnreachable        = "ClusterUnreachable"
+	ReasonCertificateUnknown = "CertificateUnknown"
+	ReasonUnauthorized       = "Unauthorized"
+	ReasonForbidden          = "Forbidden"
+	ReasonThrottled          = "Throttled"
+	ReasonWatchesStalled     = "WatchesStalled"
+	ReasonIdentityChanged    = "IdentityChanged"
+	ReasonDuplicateCluster   = "DuplicateCluster"
+	ReasonLeaving            = "Leaving"
+	ReasonCredentialsTaken   = "CredentialsTaken"
+	ReasonTopologyStable     = "TopologyStable"
+	ReasonNodesMoved         = "NodesMoved"
+)
+
+// Reasons of policies.
+const (
+	ReasonAccepted        = "Accepted"
+	ReasonInvalid         = "Invalid"
+	ReasonKindNotServed   = "KindNotServed" // also of rows: the member does not serve the kind
+	ReasonNoConflict      = "NoConflict"
+	ReasonOverrideClash   = "OverrideClash"
+	ReasonNothingSelected = "NothingSelected"
+)
+
+// Reasons of decisions: why a cluster was not chosen, or why an object is withdrawn or not scheduled.
+const (
+	ReasonNotSelected         = "NotSelected"
+	ReasonExcluded            = "Excluded"
+	ReasonUnschedulable       = "Unschedulable"
+	ReasonTaintNotTolerated   = "TaintNotTolerated"
+	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	ReasonClusterNotReady     = "ClusterNotReady"
+	ReasonClusterLeaving      = "ClusterLeaving"
+	ReasonObjectDeleted       = "ObjectDeleted"
+	ReasonScheduled           = "Scheduled"
+	ReasonNoClusterSelected   = "NoClusterSelected"
+	ReasonPlacementGone       = "PlacementGone"
+	ReasonSuspended           = "Suspended"
+	ReasonHubWouldRun         = "HubWouldRun"
+	ReasonNotFederated        = "NotFederated" // the hub may not read this kind
+)
+
+// Reasons of rows and of the conditions over them.
+const (
+	ReasonApplied            = "Applied"
+	ReasonPending            = "Pending"
+	ReasonAppliedEverywhere  = "AppliedEverywhere"
+	ReasonFailedOnSome       = "FailedOnSome"
+	ReasonNotYetReported     = "NotYetReported"
+	ReasonHealthyEverywhere  = "HealthyEverywhere"
+	ReasonDegradedOnSome     = "DegradedOnSome"
+	ReasonProgressingOnSome  = "ProgressingOnSome"
+	ReasonUnknownOnSome      = "UnknownOnSome"
+	ReasonAlreadyExists      = "AlreadyExists"
+	ReasonOwnedByOther       = "OwnedByOther"
+	ReasonFieldConflict      = "FieldConflict"
+	ReasonFieldsNotServed    = "FieldsNotServed"
+	ReasonOverrideInvalid    = "OverrideInvalid"
+	ReasonOverrideConflict   = "OverrideConflict"
+	ReasonManifestRefused    = "ManifestRefused"
+	ReasonAdmissionDenied    = "AdmissionDenied"
+	ReasonNamespaceMissing   = "NamespaceMissing"
+	ReasonNamespaceRefused   = "NamespaceRefused"
+	ReasonNamespaceTerminate = "NamespaceTerminating"
+	ReasonContested          = "Contested"
+	ReasonPaused             = "Paused"
+	ReasonServerError        = "ServerError"
+	ReasonTooLarge           = "TooLarge"
+	ReasonDeleting           = "Deleting"
+	ReasonWithdrawn          = "Withdrawn"
+	ReasonIsTemplate         = "IsTemplate"
+	ReasonClusterMissing     = "ClusterMissing"
+	ReasonTemplateMissing    = "TemplateMissing"
+)
+
+// Reasons of StatusWritten and RowsTruncated.
+const (
+	ReasonWritten             = "Written"
+	ReasonBindingOnly         = "BindingOnly"
+	ReasonNoStatusSubresource = "NoStatusSubresource"
+	ReasonStatusOwnedByOther  = "StatusOwnedByOther"
+	ReasonStatusRefused       = "StatusRefused"
+	ReasonCoreWorkload        = "CoreWorkload"
+	ReasonNothingToMerge      = "NothingToMerge"
+	ReasonOverBudget          = "OverBudget"
+	ReasonComplete            = "Complete"
+)

@@ -1,0 +1,14 @@
+// Package v1alpha1 holds the API of Hanse, group hanse.dev.
+//
+//   - MemberCluster: one cluster that receives objects, and how it is reached.
+//   - Placement, ClusterPlacement: which objects go to which clusters.
+//   - OverridePolicy, ClusterOverridePolicy: how an object differs in which clusters.
+//   - ResourceBinding, ClusterResourceBinding: written by the hub, one per federated object: the
+//     decision with its reasons and one status row per cluster.
+//
+// Namespaced kinds and their cluster-scoped twins share their spec and status types. Code that serves
+// both takes the interfaces PlacementObject, OverridePolicyObject and BindingObject.
+//
+// +kubebuilder:object:generate=true
+// +groupName=hanse.dev
+package v1alpha1

@@ -1,0 +1,96 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ObjectIdentity names one federated object. It has no version: two apiVersions of one object are one object.
+type ObjectIdentity struct {
+	Group     string
+	Kind      string
+	Namespace string // empty for a cluster-scoped object
+	Name      string
+}
+
+// GroupKind returns group and kind.
+func (o ObjectIdentity) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: o.Group, Kind: o.Kind}
+}
+
+// String is for messages: "Prometheus.monitoring.coreos.com monitoring/web".
+func (o ObjectIdentity) String() string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	return o.GroupKind().String() + " " + name
+}
+
+// Owner is the value of OwnerAnnotation for the hub object with this identity and uid:
+// "<group>/<kind>/<namespace>/<name>/<uid>"; group and namespace may be empty.
+func (o ObjectIdentity) Owner(uid types.UID) string {
+	return strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name, string(uid)}, "/")
+}
+
+var errOwnerShape = errors.New("want <group>/<kind>/<namespace>/<name>/<uid>")
+
+// ParseOwner reads the value of an OwnerAnnotation.
+func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
+	p := strings.Split(value, "/")
+	if len(p) != 5 || p[1] == "" || p[3] == "" || p[4] == "" {
+		return ObjectIdentity{}, "", fmt.Errorf("parsing annotation %s %.80q: %w", OwnerAnnotation, value, errOwnerShape)
+	}
+	return ObjectIdentity{Group: p[0], Kind: p[1], Namespace: p[2], Name: p[3]}, types.UID(p[4]), nil
+}
+
+// BindingName is the name of the binding of this object: the name cut to 200 characters, the kind in lower case and
+// the first 10 hex digits of the SHA-256 of the identity. The binding lives in the object's scope and namespace.
+func (o ObjectIdentity) BindingName() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name}, "\x00")))
+	kind := strings.ToLower(o.Kind)
+	if len(kind) > 40 {
+		kind = kind[:40]
+	}
+	name := o.Name
+	if len(name) > 200 {
+		name = name[:200]
+	}
+	// RBAC names may hold colons and upper case, which a binding's name may not.
+	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
+}
+
+// BindingKey is the namespaced name of the binding of this object.
+func (o ObjectIdentity) BindingKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.BindingName()}
+}
+
+func dnsSafe(name string) string {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + ('a' - 'A')
+		}
+		return '-'
+	}, name)
+	// Every label of a DNS subdomain starts and ends with a letter or digit.
+	labels := strings.Split(safe, ".")
+	kept := labels[:0]
+	for _, l := range labels {
+		if l = strings.Trim(l, "-"); l != "" {
+			kept = append(kept, l)
+		}
+	}
+	if len(kept) == 0 {
+		return "x"
+	}
+	return strings.Join(kept, ".")
+}

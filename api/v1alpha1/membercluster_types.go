@@ -1,0 +1,257 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MemberCluster is one cluster that receives objects from the hub.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=mcl,categories=hanse
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.topology.region`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
+// +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.connection.type`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes.ready`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="the name of a MemberCluster is a DNS label of at most 63 characters"
+type MemberCluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says how the cluster is reached and what may go there.
+	// +required
+	Spec MemberClusterSpec `json:"spec"`
+
+	// status is what the hub last saw of the cluster.
+	// +optional
+	Status MemberClusterStatus `json:"status,omitempty"`
+}
+
+// MemberClusterList is a list of MemberClusters.
+//
+// +kubebuilder:object:root=true
+type MemberClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MemberCluster `json:"items"`
+}
+
+// MemberClusterSpec says how a cluster is reached and what may go there.
+type MemberClusterSpec struct {
+	// connection is how the hub reaches the cluster's API server.
+	// +required
+	Connection Connection `json:"connection"`
+
+	// taints keep objects away whose placement does not tolerate them. NoSchedule keeps new objects away; NoExecute also
+	// withdraws those that are there; PreferNoSchedule is a wish. At most 32.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=32
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// unschedulable keeps new objects away; those that are there stay. Default false.
+	// +optional
+	Unschedulable bool `json:"unschedulable,omitempty"`
+
+	// allowedNamespaces says from which hub namespaces objects may come. It does not limit cluster-scoped objects. Checked at
+	// the decision and before each write; an object whose namespace is no longer allowed is neither changed nor deleted.
+	// +required
+	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
+
+	// leave says what becomes of the objects on the cluster when this MemberCluster is deleted.
+	// Unset: they stay (Orphan), and the deletion waits for the cluster to answer.
+	// +optional
+	// +kubebuilder:default={}
+	Leave LeavePolicy `json:"leave,omitempty"`
+}
+
+// ConnectionType is how the hub reaches a member.
+// +kubebuilder:validation:Enum=Direct
+type ConnectionType string
+
+// ConnectionDirect means that the hub dials the member's API server with a kubeconfig.
+const ConnectionDirect ConnectionType = "Direct"
+
+// Connection is a union: exactly the member named by type is set.
+//
+// +kubebuilder:validation:XValidation:rule="self.type == 'Direct' ? has(self.direct) : !has(self.direct)",message="set direct if and only if type is Direct"
+type Connection struct {
+	// type is the kind of connection. It cannot be changed; delete the MemberCluster (its objects stay) and join again.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
+	Type ConnectionType `json:"type"`
+
+	// direct is set if type is Direct.
+	// +optional
+	Direct *DirectConnection `json:"direct,omitempty"`
+}
+
+// DirectConnection reaches the member's API server from the hub.
+type DirectConnection struct {
+	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold everything inline; exec, auth-provider,
+	// file paths, proxy-url and insecure-skip-tls-verify are refused. A changed Secret is picked up without a restart.
+	// +required
+	KubeconfigSecretRef SecretKeyRef `json:"kubeconfigSecretRef"`
+}
+
+// SecretKeyRef names one key of a Secret in the namespace hanse-system.
+type SecretKeyRef struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// key in the Secret's data. Default "kubeconfig".
+	// +optional
+	// +kubebuilder:default=kubeconfig
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// NamespacesFrom says which hub namespaces are meant.
+// +kubebuilder:validation:Enum=All;Selector;None
+type NamespacesFrom string
+
+const (
+	// NamespacesFromAll means every namespace.
+	NamespacesFromAll NamespacesFrom = "All"
+	// NamespacesFromSelector means the namespaces that the selector selects.
+	NamespacesFromSelector NamespacesFrom = "Selector"
+	// NamespacesFromNone means no namespace.
+	NamespacesFromNone NamespacesFrom = "None"
+)
+
+// AllowedNamespaces selects hub namespaces.
+//
+// +kubebuilder:validation:XValidation:rule="(self.from == 'Selector') == has(self.selector)",message="set selector if and only if from is Selector"
+type AllowedNamespaces struct {
+	// from is All, Selector or None.
+	// +required
+	From NamespacesFrom `json:"from"`
+
+	// selector selects namespaces by their labels on the hub. Set if from is Selector.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// RemovalPolicy says what becomes of a member object that the hub no longer keeps there.
+// +kubebuilder:validation:Enum=Orphan;Delete
+type RemovalPolicy string
+
+const (
+	// RemovalOrphan leaves the object and removes the hub's labels, annotations and field ownership.
+	RemovalOrphan RemovalPolicy = "Orphan"
+	// RemovalDelete deletes the object.
+	RemovalDelete RemovalPolicy = "Delete"
+)
+
+// WhenUnreachable says what to do about a cluster that does not answer.
+// +kubebuilder:validation:Enum=Wait;Abandon
+type WhenUnreachable string
+
+const (
+	// UnreachableWait waits for the cluster to answer.
+	UnreachableWait WhenUnreachable = "Wait"
+	// UnreachableAbandon gives the cluster's objects up and says which were left behind.
+	UnreachableAbandon WhenUnreachable = "Abandon"
+)
+
+// LeavePolicy says what becomes of a cluster's objects when its MemberCluster is deleted.
+type LeavePolicy struct {
+	// policy is Orphan (the objects stay as they are, without marks of the hub) or Delete. Default Orphan.
+	// +optional
+	// +kubebuilder:default=Orphan
+	Policy RemovalPolicy `json:"policy,omitempty"`
+
+	// timeoutSeconds is how long an unreachable cluster is waited for before whenUnreachable: Abandon takes effect. Default 600.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// whenUnreachable is Wait (for ever, with the reason in the Ready condition) or Abandon. Default Wait.
+	// +optional
+	// +kubebuilder:default=Wait
+	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
+}
+
+// MemberClusterStatus is what the hub last saw of a cluster.
+type MemberClusterStatus struct {
+	// observedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// clusterID is the UID of the cluster's kube-system namespace. It is set once.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// version is what the cluster runs.
+	// +optional
+	Version ClusterVersion `json:"version,omitempty"`
+
+	// topology is where the cluster is, from its labels or else from its nodes.
+	// +optional
+	Topology ClusterTopology `json:"topology,omitempty"`
+
+	// capacity is the sum over the cluster's nodes.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// allocatable is the sum over the cluster's ready, schedulable nodes.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// nodes counts the cluster's nodes.
+	// +optional
+	Nodes NodeSummary `json:"nodes,omitempty"`
+
+	// conditions: Ready, CredentialsValid, TopologyChanged.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterVersion is what a cluster runs.
+type ClusterVersion struct {
+	// kubernetes is the version of the API server, such as v1.36.3.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// ClusterTopology is where a cluster is. Values derived from nodes are pinned: they never change or go back to empty by themselves.
+type ClusterTopology struct {
+	// region is the MemberCluster's label topology.kubernetes.io/region, or else the region that all nodes share.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Region string `json:"region,omitempty"`
+
+	// zones are the MemberCluster's label topology.kubernetes.io/zone, or else the zones of the nodes, sorted. At most 64.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	Zones []string `json:"zones,omitempty"`
+}
+
+// NodeSummary counts nodes.
+type NodeSummary struct {
+	// total number of nodes.
+	// +optional
+	Total int32 `json:"total,omitempty"`
+
+	// ready is the number of nodes whose Ready condition is True.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
+}

@@ -1,0 +1,38 @@
+package v1alpha1
+
+const (
+	// SystemNamespace holds the hub's own objects and every credential Secret.
+	SystemNamespace = "hanse-system"
+
+	// Prefix starts every label, annotation and finalizer of Hanse. Keys below it never travel from the hub to a member.
+	Prefix = "hanse.dev/"
+
+	// HubLabel is set on every object that a hub writes to a member; its value is the UID of the hub's kube-system
+	// namespace. It selects what member informers watch and proves nothing: operators copy labels to children.
+	HubLabel = Prefix + "hub"
+
+	// OwnerAnnotation names the one hub object that a member object is the copy of, see ObjectIdentity.Owner.
+	OwnerAnnotation = Prefix + "owner"
+
+	// DigestAnnotation is the digest of the manifest that was last applied.
+	DigestAnnotation = Prefix + "digest"
+
+	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
+	OnDemandLabel = Prefix + "on-demand"
+
+	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object alone until then.
+	PauseAnnotation = Prefix + "pause"
+
+	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
+	WithdrawFinalizer = Prefix + "withdraw"
+
+	// FieldManager owns what the hub applies to members.
+	FieldManager = "hanse"
+
+	// StatusFieldManager owns what the hub writes to the status of a hub object.
+	StatusFieldManager = "hanse-status"
+
+	// RegionLabel and ZoneLabel are the well-known topology labels of Kubernetes.
+	RegionLabel = "topology.kubernetes.io/region"
+	ZoneLabel   = "topology.kubernetes.io/zone"
+)

@@ -1,0 +1,342 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Placement says to which clusters the selected objects of its namespace go.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=pl,categories=hanse
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.selectedClusters`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Placement struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which objects go where.
+	// +required
+	Spec PlacementSpec `json:"spec"`
+
+	// status sums up the objects that follow this placement.
+	// +optional
+	Status PlacementStatus `json:"status,omitempty"`
+}
+
+// PlacementList is a list of Placements.
+//
+// +kubebuilder:object:root=true
+type PlacementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Placement `json:"items"`
+}
+
+// ClusterPlacement says to which clusters the selected cluster-scoped objects go, and, with a namespaceSelector, namespaced ones.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=cpl,categories=hanse
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.selectedClusters`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterPlacement struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which objects go where.
+	// +required
+	Spec ClusterPlacementSpec `json:"spec"`
+
+	// status sums up the objects that follow this placement.
+	// +optional
+	Status PlacementStatus `json:"status,omitempty"`
+}
+
+// ClusterPlacementList is a list of ClusterPlacements.
+//
+// +kubebuilder:object:root=true
+type ClusterPlacementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterPlacement `json:"items"`
+}
+
+// ClusterPlacementSpec is a PlacementSpec for all namespaces.
+type ClusterPlacementSpec struct {
+	PlacementSpec `json:",inline"`
+
+	// namespaceSelector selects the namespaces whose objects are meant as well. Unset: cluster-scoped objects only.
+	// {}: every namespace but kube-* and hanse-system.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// PlacementSpec says which objects go to which clusters, and how they are applied, deleted and reported.
+type PlacementSpec struct {
+	// resourceSelectors select hub objects; one match is enough. 1 to 64.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
+
+	// priority decides between placements of one scope that select the same object; the higher one wins. -1000 to 1000, default 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-1000
+	// +kubebuilder:validation:Maximum=1000
+	Priority int32 `json:"priority,omitempty"`
+
+	// preemption says whether this placement takes over objects that follow another one. Default Never.
+	// +optional
+	// +kubebuilder:default=Never
+	Preemption Preemption `json:"preemption,omitempty"`
+
+	// hubExecution Allowed also places kinds that the hub itself acts on (RBAC, quotas, admission configurations,
+	// and workloads on a hub that runs them). Default Refused.
+	// +optional
+	// +kubebuilder:default=Refused
+	HubExecution HubExecution `json:"hubExecution,omitempty"`
+
+	// clusters selects the clusters.
+	// +required
+	Clusters ClusterSelection `json:"clusters"`
+
+	// apply says how objects are written to members.
+	// +optional
+	// +kubebuilder:default={}
+	Apply ApplyPolicy `json:"apply,omitempty"`
+
+	// deletion says what becomes of member objects.
+	// +optional
+	// +kubebuilder:default={}
+	Deletion DeletionPolicy `json:"deletion,omitempty"`
+
+	// suspend stops parts of the work; what runs on members stays as it is.
+	// +optional
+	// +kubebuilder:default={}
+	Suspend SuspendPolicy `json:"suspend,omitempty"`
+
+	// statusAggregation says where the merged status goes.
+	// +optional
+	// +kubebuilder:default={}
+	StatusAggregation StatusAggregation `json:"statusAggregation,omitempty"`
+}
+
+// Preemption says whether a placement takes objects from another one.
+// +kubebuilder:validation:Enum=Never;Always
+type Preemption string
+
+const (
+	// PreemptionNever leaves an object with the placement it follows.
+	PreemptionNever Preemption = "Never"
+	// PreemptionAlways takes an object over if this placement comes first in the order of precedence.
+	PreemptionAlways Preemption = "Always"
+)
+
+// HubExecution says whether kinds that the hub would run may be placed.
+// +kubebuilder:validation:Enum=Refused;Allowed
+type HubExecution string
+
+const (
+	// HubExecutionRefused places no kind that the hub itself would run.
+	HubExecutionRefused HubExecution = "Refused"
+	// HubExecutionAllowed places them; they take effect on the hub, too.
+	HubExecutionAllowed HubExecution = "Allowed"
+)
+
+// ClusterSelection selects clusters. Everything that is set must hold; excludedNames subtracts.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector)",message="set names or labelSelector; 'labelSelector: {}' selects every cluster"
+type ClusterSelection struct {
+	// names of MemberClusters. At most 1000.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	Names []string `json:"names,omitempty"`
+
+	// excludedNames of MemberClusters. At most 1000.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	ExcludedNames []string `json:"excludedNames,omitempty"`
+
+	// labelSelector over the labels of MemberClusters and their derived region and zone. {} selects every cluster.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// tolerations of cluster taints, as for pods; tolerationSeconds is not used. At most 32.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Adoption says what to do about an object that exists on the member and is not the hub's.
+// +kubebuilder:validation:Enum=Never;Always
+type Adoption string
+
+const (
+	// AdoptionNever leaves the object alone and reports AlreadyExists.
+	AdoptionNever Adoption = "Never"
+	// AdoptionAlways takes the object over, unless another hub owns it.
+	AdoptionAlways Adoption = "Always"
+)
+
+// FieldConflict says what to do about a field of ours that another manager changed.
+// +kubebuilder:validation:Enum=Take;Report
+type FieldConflict string
+
+const (
+	// FieldConflictTake sets the field back.
+	FieldConflictTake FieldConflict = "Take"
+	// FieldConflictReport leaves the object as it is and reports FieldConflict.
+	FieldConflictReport FieldConflict = "Report"
+)
+
+// ApplyPolicy says how objects are written to members.
+type ApplyPolicy struct {
+	// adoption of an object that is already there. Default Never.
+	// +optional
+	// +kubebuilder:default=Never
+	Adoption Adoption `json:"adoption,omitempty"`
+
+	// fieldConflict is what happens to a field of ours that another manager changed. Default Take.
+	// +optional
+	// +kubebuilder:default=Take
+	FieldConflict FieldConflict `json:"fieldConflict,omitempty"`
+
+	// createNamespace makes a missing namespace on the member. Default true.
+	// +optional
+	// +kubebuilder:default=true
+	CreateNamespace *bool `json:"createNamespace,omitempty"`
+}
+
+// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in both fields.
+type DeletionPolicy struct {
+	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
+	// +optional
+	WhenDeleted RemovalPolicy `json:"whenDeleted,omitempty"`
+
+	// whenUnselected applies when a cluster is no longer selected. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
+	// +optional
+	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
+
+	// propagationPolicy of deletes on members. Default Background.
+	// +optional
+	// +kubebuilder:default=Background
+	// +kubebuilder:validation:Enum=Background;Foreground
+	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
+}
+
+// SuspendPolicy stops parts of the work.
+type SuspendPolicy struct {
+	// scheduling keeps every decision as it is. Default false.
+	// +optional
+	Scheduling bool `json:"scheduling,omitempty"`
+
+	// dispatching writes nothing to any member. Default false.
+	// +optional
+	Dispatching bool `json:"dispatching,omitempty"`
+
+	// clusters to which nothing is written. At most 1000.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	Clusters []string `json:"clusters,omitempty"`
+}
+
+// StatusMode says where the merged status goes.
+// +kubebuilder:validation:Enum=OnObject;BindingOnly
+type StatusMode string
+
+const (
+	// StatusOnObject writes the merged status to the hub object where its schema and owners allow it.
+	StatusOnObject StatusMode = "OnObject"
+	// StatusBindingOnly keeps it in the binding.
+	StatusBindingOnly StatusMode = "BindingOnly"
+)
+
+// StatusAggregation says where the merged status goes.
+type StatusAggregation struct {
+	// mode is OnObject or BindingOnly. Default OnObject for custom resources; core workload kinds are always BindingOnly.
+	// +optional
+	// +kubebuilder:default=OnObject
+	Mode StatusMode `json:"mode,omitempty"`
+}
+
+// PlacementStatus sums up the objects that follow a placement.
+type PlacementStatus struct {
+	// observedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// objects is the number of objects that follow this placement.
+	// +optional
+	Objects int32 `json:"objects"`
+
+	// selectedClusters is the number of clusters that hold at least one of them.
+	// +optional
+	SelectedClusters int32 `json:"selectedClusters"`
+
+	// conditions: Accepted, Scheduled, Applied, Healthy.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PlacementObject is a Placement or a ClusterPlacement.
+//
+// +kubebuilder:object:generate=false
+type PlacementObject interface {
+	client.Object
+	// PlacementSpec is the part that both kinds share.
+	PlacementSpec() *PlacementSpec
+	// PlacementStatus is the status.
+	PlacementStatus() *PlacementStatus
+	// SelectedNamespaces is nil for a Placement and the namespaceSelector for a ClusterPlacement.
+	SelectedNamespaces() *metav1.LabelSelector
+}
+
+var (
+	_ PlacementObject = &Placement{}
+	_ PlacementObject = &ClusterPlacement{}
+)
+
+// PlacementSpec implements PlacementObject.
+func (p *Placement) PlacementSpec() *PlacementSpec { return &p.Spec }
+
+// PlacementStatus implements PlacementObject.
+func (p *Placement) PlacementStatus() *PlacementStatus { return &p.Status }
+
+// SelectedNamespaces implements PlacementObject.
+func (p *Placement) SelectedNamespaces() *metav1.LabelSelector { return nil }
+
+// PlacementSpec implements PlacementObject.
+func (p *ClusterPlacement) PlacementSpec() *PlacementSpec { return &p.Spec.PlacementSpec }
+
+// PlacementStatus implements PlacementObject.
+func (p *ClusterPlacement) PlacementStatus() *PlacementStatus { return &p.Status }
+
+// SelectedNamespaces implements PlacementObject.
+func (p *ClusterPlacement) SelectedNamespaces() *metav1.LabelSelector {
+	return p.Spec.NamespaceSelector
+}

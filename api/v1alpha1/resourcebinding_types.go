@@ -1,0 +1,410 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ResourceBinding is the hub's decision for one federated object and what its clusters report. Only the hub writes it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=rb,categories=hanse
+// +kubebuilder:selectablefield:JSONPath=`.spec.objectRef.kind`
+// +kubebuilder:selectablefield:JSONPath=`.spec.objectRef.name`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.objectRef.kind`
+// +kubebuilder:printcolumn:name="Object",type=string,JSONPath=`.spec.objectRef.name`
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementRef.name`
+// +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.summary.desired`
+// +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.summary.applied`
+// +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.summary.healthy`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ResourceBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the decision.
+	// +required
+	Spec BindingSpec `json:"spec"`
+
+	// status is what the clusters report.
+	// +optional
+	Status BindingStatus `json:"status,omitempty"`
+}
+
+// ResourceBindingList is a list of ResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceBinding `json:"items"`
+}
+
+// ClusterResourceBinding is a ResourceBinding for a cluster-scoped object.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=crb,categories=hanse
+// +kubebuilder:selectablefield:JSONPath=`.spec.objectRef.kind`
+// +kubebuilder:selectablefield:JSONPath=`.spec.objectRef.name`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.objectRef.kind`
+// +kubebuilder:printcolumn:name="Object",type=string,JSONPath=`.spec.objectRef.name`
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementRef.name`
+// +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.summary.desired`
+// +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.summary.applied`
+// +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.summary.healthy`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourceBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the decision.
+	// +required
+	Spec BindingSpec `json:"spec"`
+
+	// status is what the clusters report.
+	// +optional
+	Status BindingStatus `json:"status,omitempty"`
+}
+
+// ClusterResourceBindingList is a list of ClusterResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourceBinding `json:"items"`
+}
+
+// BindingSpec is the decision for one object.
+type BindingSpec struct {
+	// objectRef is the hub object. Only its apiVersion and uid may change.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name",message="kind and name of objectRef are immutable"
+	ObjectRef ObjectReference `json:"objectRef"`
+
+	// placementRef is the placement that the decision follows.
+	// +optional
+	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
+
+	// clusters are the decision's targets. A cluster that is to lose the object is Absent; a missing entry deletes nothing.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=2000
+	Clusters []BindingTarget `json:"clusters,omitempty"`
+}
+
+// ObjectReference names a hub object.
+type ObjectReference struct {
+	// apiVersion at which the object is read and sent.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+
+	// kind of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// uid of the hub object. It changes if the object was deleted and made again.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// PlacementReference names the placement that a decision follows.
+type PlacementReference struct {
+	// kind is Placement or ClusterPlacement.
+	// +required
+	// +kubebuilder:validation:Enum=Placement;ClusterPlacement
+	Kind string `json:"kind"`
+
+	// namespace of a Placement.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the placement.
+	// +required
+	Name string `json:"name"`
+
+	// uid of the placement.
+	// +required
+	UID types.UID `json:"uid"`
+
+	// generation of the placement at which the decision was last changed.
+	// +required
+	Generation int64 `json:"generation"`
+}
+
+// TargetState says whether a cluster shall hold the object.
+// +kubebuilder:validation:Enum=Present;Absent
+type TargetState string
+
+const (
+	// TargetPresent means that the cluster shall hold the object.
+	TargetPresent TargetState = "Present"
+	// TargetAbsent means that the object is to be withdrawn from the cluster.
+	TargetAbsent TargetState = "Absent"
+)
+
+// BindingTarget is one cluster of a decision.
+//
+// +kubebuilder:validation:XValidation:rule="(self.state == 'Absent') == has(self.absent)",message="set absent if and only if state is Absent"
+type BindingTarget struct {
+	// name of the MemberCluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// state is Present or Absent.
+	// +required
+	State TargetState `json:"state"`
+
+	// absent is set if state is Absent.
+	// +optional
+	Absent *Absence `json:"absent,omitempty"`
+}
+
+// Absence says why and how an object is withdrawn from a cluster.
+type Absence struct {
+	// reason in CamelCase, such as NotSelected or ObjectDeleted.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+
+	// uid of the hub object whose copy is to go; a copy of an object with another UID is left alone.
+	// +required
+	UID types.UID `json:"uid"`
+
+	// policy is Delete or Orphan.
+	// +required
+	Policy RemovalPolicy `json:"policy"`
+}
+
+// BindingStatus is what the clusters report of one object.
+type BindingStatus struct {
+	// observedGeneration is the generation of the spec that rows and conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// decision says why clusters were chosen or not.
+	// +optional
+	Decision *DecisionStatus `json:"decision,omitempty"`
+
+	// otherPlacements match the object as well and are not followed. At most 10 named.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	OtherPlacements []string `json:"otherPlacements,omitempty"`
+
+	// summary counts the rows.
+	// +optional
+	Summary BindingSummary `json:"summary,omitempty"`
+
+	// clusters has one row per target, sorted by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=2000
+	Clusters []ClusterRow `json:"clusters,omitempty"`
+
+	// conditions: Scheduled, Applied, Healthy, StatusWritten, RowsTruncated.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DecisionStatus says why clusters were chosen or not.
+type DecisionStatus struct {
+	// rejected counts the clusters that were left out, by reason, with up to 20 named for each.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	Rejected []RejectedClusters `json:"rejected,omitempty"`
+}
+
+// RejectedClusters counts the clusters that were left out for one reason.
+type RejectedClusters struct {
+	// reason in CamelCase.
+	// +required
+	Reason string `json:"reason"`
+
+	// count of clusters.
+	// +required
+	Count int32 `json:"count"`
+
+	// examples name up to 20 of them, with a message each: "eu-fra-1: region eu-central-1 is not in [cn-shanghai]".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Examples []string `json:"examples,omitempty"`
+}
+
+// BindingSummary counts the rows of a binding.
+type BindingSummary struct {
+	// desired is the number of clusters that shall hold the object.
+	// +required
+	Desired int32 `json:"desired"`
+	// applied is the number of those that hold what is desired now.
+	// +required
+	Applied int32 `json:"applied"`
+	// healthy is the number of those whose object is healthy.
+	// +required
+	Healthy int32 `json:"healthy"`
+	// unknown is the number of those that are away or not yet reported.
+	// +required
+	Unknown int32 `json:"unknown"`
+}
+
+// Health is the verdict on one member object.
+// +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Unknown
+type Health string
+
+const (
+	// HealthHealthy means that the object does what its spec asks for.
+	HealthHealthy Health = "Healthy"
+	// HealthProgressing means that it is on its way there.
+	HealthProgressing Health = "Progressing"
+	// HealthDegraded means that it says it cannot get there.
+	HealthDegraded Health = "Degraded"
+	// HealthUnknown means that nothing can be said.
+	HealthUnknown Health = "Unknown"
+)
+
+// ClusterRow is what one cluster reports of an object.
+//
+// +structType=atomic
+type ClusterRow struct {
+	// name of the MemberCluster.
+	// +required
+	Name string `json:"name"`
+
+	// uid of the member object.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// generation of the hub object that the cluster holds.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// digest of the manifest that the cluster holds.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// hash of the live content at the hub's paths when the manifest was last confirmed.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+
+	// applied says whether the cluster holds what is desired now.
+	// +optional
+	Applied metav1.ConditionStatus `json:"applied,omitempty"`
+
+	// health is the verdict on the member object.
+	// +optional
+	Health Health `json:"health,omitempty"`
+
+	// reason in CamelCase for an applied or health that is not good.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message says what to do about it. At most 256 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
+
+	// observed is a projection of the member object's status: numbers, scalars and conditions, at most 512 bytes.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Observed *runtime.RawExtension `json:"observed,omitempty"`
+
+	// lastTransitionTime is when applied, health or reason last changed.
+	// +optional
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+
+	// lastObservedTime is when the cluster was last heard, set while it is away.
+	// +optional
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+}
+
+// BindingObject is a ResourceBinding or a ClusterResourceBinding.
+//
+// +kubebuilder:object:generate=false
+type BindingObject interface {
+	client.Object
+	// BindingSpec is the decision.
+	BindingSpec() *BindingSpec
+	// BindingStatus is what the clusters report.
+	BindingStatus() *BindingStatus
+}
+
+var (
+	_ BindingObject = &ResourceBinding{}
+	_ BindingObject = &ClusterResourceBinding{}
+)
+
+// BindingSpec implements BindingObject.
+func (b *ResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
+
+// BindingStatus implements BindingObject.
+func (b *ResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
+
+// BindingSpec implements BindingObject.
+func (b *ClusterResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
+
+// BindingStatus implements BindingObject.
+func (b *ClusterResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
+
+// NewBinding returns an empty binding of the scope that the namespace says: ClusterResourceBinding if it is empty.
+func NewBinding(key types.NamespacedName) BindingObject {
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	if key.Namespace == "" {
+		return &ClusterResourceBinding{ObjectMeta: meta}
+	}
+	return &ResourceBinding{ObjectMeta: meta}
+}
+
+// ObjectOf returns the identity of the object that a binding is for.
+func ObjectOf(b BindingObject) ObjectIdentity {
+	ref := b.BindingSpec().ObjectRef
+	gvk := ref.GroupVersionKind()
+	return ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: b.GetNamespace(), Name: ref.Name}
+}
+
+// GroupVersionKind of the object.
+func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// Target returns the entry of a cluster, or nil.
+func (s *BindingSpec) Target(cluster string) *BindingTarget {
+	for i := range s.Clusters {
+		if s.Clusters[i].Name == cluster {
+			return &s.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// Row returns the row of a cluster, or nil.
+func (s *BindingStatus) Row(cluster string) *ClusterRow {
+	for i := range s.Clusters {
+		if s.Clusters[i].Name == cluster {
+			return &s.Clusters[i]
+		}
+	}
+	return nil
+}
