@@ -33,7 +33,7 @@ key=$(cat "$module/go.mod" "$module/go.sum" <(go env GOVERSION) | sha256sum | cu
 binary=$root/.cache/tools/$key/$name
 if [[ ! -x $binary ]]; then
 	mkdir -p "${binary%/*}"
-	echo "building $name (once; golangci-lint takes a few minutes)" >&2
+	echo "building $name from source, once; golangci-lint takes some minutes" >&2
 	# Built under a name of its own and moved, so that two callers at once never run half a binary.
 	go build -C "$module" -trimpath -ldflags='-s -w' -o "$binary.$$" "$package"
 	mv "$binary.$$" "$binary"
