@@ -1,0 +1,131 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// SelectableObject is what policies see of a hub object.
+//
+// +kubebuilder:object:generate=false
+type SelectableObject struct {
+	ObjectIdentity
+	Labels map[string]string
+	// NamespaceLabels are the labels of the object's namespace.
+	NamespaceLabels map[string]string
+}
+
+// Specificity says how narrow a matching selector is; a higher one is narrower.
+type Specificity int
+
+// From no match to the narrowest one.
+const (
+	MatchesNot Specificity = iota
+	MatchesGroup
+	MatchesKind
+	MatchesLabels
+	MatchesName
+)
+
+// Match returns the specificity of the narrowest of the selectors that selects the object, or MatchesNot.
+// An invalid label selector is an error that names its index.
+func Match(selectors []ResourceSelector, o SelectableObject) (Specificity, error) {
+	best := MatchesNot
+	for i, s := range selectors {
+		got, err := s.match(o)
+		if err != nil {
+			return MatchesNot, fmt.Errorf("resourceSelectors[%d].labelSelector: %w", i, err)
+		}
+		best = max(best, got)
+	}
+	return best, nil
+}
+
+func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
+	if s.APIGroup != o.Group || (s.Kind != "*" && s.Kind != o.Kind) {
+		return MatchesNot, nil
+	}
+	switch {
+	case s.Name != "":
+		if s.Name != o.Name {
+			return MatchesNot, nil
+		}
+		return MatchesName, nil
+	case s.LabelSelector != nil:
+		sel, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+		if err != nil {
+			return MatchesNot, err
+		}
+		if !sel.Matches(labels.Set(o.Labels)) {
+			return MatchesNot, nil
+		}
+		if sel.Empty() {
+			break
+		}
+		return MatchesLabels, nil
+	}
+	if s.Kind == "*" {
+		return MatchesGroup, nil
+	}
+	return MatchesKind, nil
+}
+
+// InScope says whether a policy may speak of an object: a namespaced policy of its own namespace; a cluster-scoped policy of
+// cluster-scoped objects, and of namespaced ones whose namespace it selects. {} selects every namespace but kube-* and hanse-system.
+func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
+	switch {
+	case policyNamespace != "":
+		return policyNamespace == o.Namespace, nil
+	case o.Namespace == "":
+		return true, nil
+	case selected == nil:
+		return false, nil
+	}
+	sel, err := metav1.LabelSelectorAsSelector(selected)
+	if err != nil {
+		return false, fmt.Errorf("namespaceSelector: %w", err)
+	}
+	if sel.Empty() {
+		return !IsSystemNamespace(o.Namespace), nil
+	}
+	return sel.Matches(labels.Set(o.NamespaceLabels)), nil
+}
+
+// IsSystemNamespace is true for kube-* and hanse-system.
+func IsSystemNamespace(name string) bool {
+	return name == SystemNamespace || strings.HasPrefix(name, "kube-")
+}
+
+// SelectableLabels are the labels that selectors see: those of the MemberCluster, then the derived region, and the zone if there is just one.
+func (c *MemberCluster) SelectableLabels() map[string]string {
+	out := maps.Clone(c.Labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	if _, ok := out[RegionLabel]; !ok && c.Status.Topology.Region != "" {
+		out[RegionLabel] = c.Status.Topology.Region
+	}
+	if _, ok := out[ZoneLabel]; !ok && len(c.Status.Topology.Zones) == 1 {
+		out[ZoneLabel] = c.Status.Topology.Zones[0]
+	}
+	return out
+}
+
+// Allows says whether objects of a hub namespace with these labels may go to the cluster; cluster-scoped objects (namespace "") may.
+func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {
+	switch {
+	case namespace == "" || a.From == NamespacesFromAll:
+		return true, nil
+	case a.From == NamespacesFromSelector:
+		sel, err := metav1.LabelSelectorAsSelector(a.Selector)
+		if err != nil {
+			return false, fmt.Errorf("allowedNamespaces.selector: %w", err)
+		}
+		return sel.Matches(labels.Set(namespaceLabels)), nil
+	}
+	return false, nil
+}

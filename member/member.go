@@ -1,0 +1,194 @@
+// Package member is the door between the hub and its member clusters: the types and interfaces that the hub's
+// controllers speak, and no implementation.
+//
+//   - member/connect keeps the link to each cluster and says whether its watches deliver.
+//   - member/apply writes one object to one cluster and returns an Outcome.
+//   - member/observe watches what was sent and keeps one Observation per object.
+//   - member/health judges one object, purely.
+package member
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// ErrNotConnected means that the cluster is registered but cannot be reached now, or is not registered.
+var ErrNotConnected = errors.New("member cluster not connected")
+
+// Fleet gives access to connected member clusters. It never waits for the network.
+type Fleet interface {
+	// Get returns the cluster, or ErrNotConnected while its link is down.
+	Get(cluster string) (Cluster, error)
+}
+
+// Cluster is one connected member. Methods that take a context talk to the cluster and return within its request
+// time-out; the others answer from memory.
+type Cluster interface {
+	// Name of the MemberCluster.
+	Name() string
+	// IsHub is true if this member is the hub's own cluster: nothing is ever written to it.
+	IsHub() bool
+	// Apply brings one object to the cluster, or says why not. It logs nothing.
+	Apply(ctx context.Context, in ApplyIntent) Outcome
+	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
+	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
+	// Observe makes sure that objects of this kind are watched for the given holder, a binding. Idempotent.
+	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
+	// Forget ends the holder's interest in the kind; the watch stops after the last holder.
+	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
+	// Observation returns what was last seen of an object. synced is false until the kind's first list has been
+	// delivered; only then does a missing observation mean that the cluster holds no object with the hub's label.
+	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
+}
+
+// Observation is what is kept of one member object: everything that later decisions need, and nothing that grows with its spec.
+type Observation struct {
+	GVK       schema.GroupVersionKind
+	Namespace string
+	Name      string
+
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	Deleting        bool // it has a deletionTimestamp
+
+	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if there is none or it cannot be read
+	OwnerUID types.UID            // UID of the hub object, from the owner annotation
+	Digest   string               // digest annotation
+	Hash     string               // content hash, see member/apply.ContentHash
+	Paused   time.Time            // pause annotation; zero if unset or unreadable
+
+	Health        hubv1.Health
+	HealthReason  string
+	HealthMessage string
+
+	// Observed is the projection of the status as canonical JSON, at most 512 bytes; nil if there is no status.
+	Observed []byte
+	// ObservedGeneration is status.observedGeneration, or the lowest one in the conditions; -1 if the object has none.
+	ObservedGeneration int64
+}
+
+// ApplyIntent is one object as one cluster shall hold it.
+type ApplyIntent struct {
+	// Manifest is the rendered object without marks of the hub; Apply adds them. It is not changed.
+	Manifest *unstructured.Unstructured
+	Owner    hubv1.ObjectIdentity
+	OwnerUID types.UID
+	// Digest of the manifest and of the parts of the policy that change how it is applied.
+	Digest string
+
+	// Confirmed is the row's hash: what the content was when it was last confirmed. Empty if there is no row.
+	Confirmed string
+	// ConfirmedUID is the row's uid.
+	ConfirmedUID types.UID
+
+	Adoption        hubv1.Adoption
+	FieldConflict   hubv1.FieldConflict
+	CreateNamespace bool
+	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
+	NamespaceLabels map[string]string
+}
+
+// WithdrawIntent is one object that a cluster shall no longer hold.
+type WithdrawIntent struct {
+	GVK         schema.GroupVersionKind
+	Owner       hubv1.ObjectIdentity
+	OwnerUID    types.UID // UID of the hub object whose copy is to go
+	Policy      hubv1.RemovalPolicy
+	Propagation metav1.DeletionPropagation
+}
+
+// Retry says when an outcome is worth another try.
+type Retry int
+
+const (
+	// RetryNever means that only a change of the hub object, a policy or the member's object can help; these wake the key.
+	RetryNever Retry = iota
+	// RetrySoon means with the usual back-off: 0.2 s doubling to 60 s with jitter.
+	RetrySoon
+	// RetrySlowly means that a change on the member is needed, whose event may be missed: after 30 s doubling to 5 min.
+	RetrySlowly
+	// RetryAfter means after Outcome.After: the server said so, or a pause ends.
+	RetryAfter
+)
+
+// Outcome is what came of one Apply or Withdraw.
+type Outcome struct {
+	// Applied is True if the cluster holds what was asked for, False if it was refused or is under way, Unknown if the cluster could not be asked.
+	Applied metav1.ConditionStatus
+	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
+	Reason, Message string
+
+	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen.
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	Hash            string
+	Digest          string // the digest asked for, if Applied is True
+
+	// Wrote is true if the member object was changed.
+	Wrote bool
+	// Drifted names up to 3 fields that had been changed on the member and were put back or found, with the manager that did it.
+	Drifted []FieldDrift
+
+	Retry Retry
+	After time.Duration // with RetryAfter
+}
+
+// FieldDrift is one field of ours that somebody else changed.
+type FieldDrift struct {
+	Path    string // such as .spec.replicas
+	Manager string // field manager on the member, or "unknown"
+}
+
+// ObservationHandler is told of every change of an observation; content is false if only health or status moved.
+// gone is true if the object was deleted; the observation is then the last one.
+type ObservationHandler func(cluster string, o Observation, content, gone bool)
+
+// LinkState is what is known of the link to one cluster.
+type LinkState struct {
+	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the first try has ended.
+	Ready           metav1.ConditionStatus
+	Reason, Message string
+	// Credentials is False with a reason if the kubeconfig is refused or its credentials are not taken, Unknown if that could not be asked.
+	Credentials        metav1.ConditionStatus
+	CredentialsReason  string
+	CredentialsMessage string
+	// LastHeard is when the cluster last answered.
+	LastHeard time.Time
+	// Facts are those last read; zero before the first read.
+	Facts Facts
+}
+
+// Facts are what a cluster says of itself.
+type Facts struct {
+	ClusterID  string // UID of kube-system
+	Kubernetes string // version, such as v1.36.3
+	// Region is the region that all nodes share, or empty; Zones are those of the nodes, sorted.
+	Region      string
+	Zones       []string
+	Nodes       hubv1.NodeSummary
+	Capacity    corev1.ResourceList // sum over nodes
+	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
+}
+
+// Links keeps the connections. It never waits for the network.
+type Links interface {
+	// Ensure makes or updates the link of a cluster. kubeconfig is the content of the Secret. Equal content changes nothing;
+	// a changed token or certificate is taken up without a new cache; a changed address is connected before the old link is dropped.
+	// expectedID is status.clusterID, empty before it is known: another ID behind the address gives IdentityChanged.
+	Ensure(cluster string, kubeconfig []byte, expectedID string)
+	// Remove ends the link and forgets it.
+	Remove(cluster string)
+	// State of a link; false if there is none.
+	State(cluster string) (LinkState, bool)
+}
