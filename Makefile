@@ -1,0 +1,154 @@
+# Every command that builds, checks or runs Hanse. `make` alone prints what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOL := hack/tool.sh
+GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
+BINARIES := hanse-hub hanse-member hansectl
+
+define say
+@printf '\033[1m==> %s\033[0m\n' "$(1)"
+endef
+
+##@ Start here
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build lab ## Run a Prometheus on three regional clusters, from source, and leave it running
+	hack/demo.sh
+
+.PHONY: demo-down
+demo-down: ## End what demo left running
+	hack/demo-down.sh
+
+##@ Build
+
+.PHONY: build
+build: ## Build the commands into bin/
+	$(call say,building the commands of cmd/ into bin/)
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: build-race
+build-race: ## Build the commands with the race detector into bin/race/
+	$(call say,building the commands of cmd/ with the race detector into bin/race/)
+	@mkdir -p bin/race
+	go build -race -ldflags '-X main.version=$(VERSION)' -o bin/race/ ./cmd/...
+
+.PHONY: lab
+lab: bin/lab ## Build the lab and its control planes from source (some 10 minutes once, then reused)
+	$(call say,building the control planes of the lab; a second run reuses them)
+	bin/lab build
+
+.PHONY: bin/lab
+bin/lab:
+	@go build -C lab -o $(CURDIR)/bin/lab .
+
+.PHONY: images
+images: $(addprefix image-,$(BINARIES)) ## Build the container images with docker
+
+image-%:
+	docker build --build-arg BINARY=$* --build-arg VERSION=$(VERSION) -t $(IMAGE_REPOSITORY)/$*:$(VERSION) .
+
+.PHONY: clean
+clean: ## Remove bin/ and the built tools; the lab's control planes stay
+	rm -rf bin .cache/tools
+
+##@ Generate and verify
+
+.PHONY: generate
+generate: generate-api generate-charts generate-fixtures ## Regenerate everything that is generated
+
+.PHONY: generate-api
+generate-api: ## Deep copies and CRDs from api/
+	$(TOOL) controller-gen object paths=./api/...
+	hack/generate-crds.sh
+
+.PHONY: generate-charts
+generate-charts: ## README.md and values.schema.json of each chart from its values.yaml
+	hack/generate-charts.sh
+
+.PHONY: generate-fixtures
+generate-fixtures: ## Expected manifests of the override tests
+	go test ./overrides -update
+
+.PHONY: verify
+verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-links verify-modules ## Everything that CI checks before it runs tests
+	$(call say,verified)
+
+.PHONY: verify-generated
+verify-generated: generate ## Generated files are current and committed
+	$(call say,checking that generated files are current)
+	@hack/verify-generated.sh
+
+.PHONY: verify-lint
+verify-lint: ## golangci-lint on the root and the lab module
+	$(call say,linting both modules)
+	$(TOOL) golangci-lint run ./...
+	cd lab && ../$(TOOL) golangci-lint run ./...
+
+.PHONY: verify-import-rules
+verify-import-rules: ## The linter refuses an import against the direction of the packages
+	$(call say,checking that the import rules bite)
+	@hack/verify-import-rules.sh
+
+.PHONY: verify-vet
+verify-vet: ## go vet on the root and the lab module
+	$(call say,vetting both modules)
+	go vet ./...
+	cd lab && go vet ./...
+
+.PHONY: verify-charts
+verify-charts: ## The charts lint, render, and refuse bad values
+	$(call say,checking the charts)
+	@hack/verify-charts.sh
+
+.PHONY: verify-links
+verify-links: ## Relative links and anchors in all Markdown files lead somewhere
+	$(call say,checking links in Markdown files)
+	@go run ./hack/linkcheck .
+
+.PHONY: verify-modules
+verify-modules: ## go.mod and go.sum of every module are tidy and match what was downloaded
+	$(call say,checking the modules)
+	@hack/verify-modules.sh
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities that the code reaches (needs the network)
+	$(TOOL) govulncheck ./...
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-envtest test-e2e ## All tests, with the race detector
+
+.PHONY: test-unit
+test-unit: ## Tests that need nothing but Go
+	$(call say,unit tests of the root and the lab module)
+	$(GOTESTSUM) -- -race -short ./...
+	cd lab && ../$(GOTESTSUM) -- -race -short ./...
+
+.PHONY: test-envtest
+test-envtest: lab ## Tests against a real API server
+	$(call say,tests against a real API server)
+	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 15m $$(hack/envtest-packages.sh)
+
+.PHONY: test-e2e
+test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
+	$(call say,end-to-end tests on the lab)
+	HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/bin/race HANSE_HELM="$$($(TOOL) --path helm)" \
+		$(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
+
+.PHONY: bench
+bench: build lab ## Measure throughput, latency and hub writes against a raw client loop
+	go run ./test/bench

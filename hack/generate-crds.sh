@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes the CRDs of api/ to charts/hanse-hub/files/crds, ready to be applied as they are.
+#
+# Helm never upgrades what lies in a chart's crds/ folder, so templates/crds.yaml prints these files instead. Each says
+# that helm keeps it on uninstall: without it `helm uninstall` would delete every Placement and binding with its CRD.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+out=charts/hanse-hub/files/crds
+mkdir -p "$out"
+rm -f "$out"/*.yaml
+hack/tool.sh controller-gen crd paths=./api/... output:crd:dir="$out"
+sed -i.bak 's|^    controller-gen.kubebuilder.io/version:.*|&\n    helm.sh/resource-policy: keep|' "$out"/*.yaml
+rm -f "$out"/*.bak
+for crd in "$out"/*.yaml; do
+	grep -q '^    helm.sh/resource-policy: keep$' "$crd" || {
+		echo "$crd has no place for the annotation helm.sh/resource-policy" >&2
+		exit 1
+	}
+done

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Fails if generated files differ from what is committed, or are not committed at all.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+generated=(
+	'api/*zz_generated*'
+	'charts/hanse-hub/files/crds'
+	'charts/*/README.md'
+	'charts/*/values.schema.json'
+	'overrides/testdata'
+)
+changed=$(git status --porcelain --untracked-files=all -- "${generated[@]}")
+if [[ -n $changed ]]; then
+	git --no-pager diff HEAD --stat -- "${generated[@]}" >&2
+	echo "$changed" >&2
+	echo "generated files are out of date: run 'make generate' and commit the result" >&2
+	exit 1
+fi
