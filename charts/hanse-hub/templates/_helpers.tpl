@@ -1,0 +1,41 @@
+{{/* Credentials of members and the hub's own objects live in one namespace, which the code knows by this name. */}}
+{{- define "hanse-hub.namespace" -}}
+{{- if ne .Release.Namespace "hanse-system" -}}
+{{- fail (printf "hanse-hub belongs in the namespace hanse-system, not in %q: pass --namespace hanse-system --create-namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- .Release.Namespace -}}
+{{- end -}}
+
+{{- define "hanse-hub.selectorLabels" -}}
+app.kubernetes.io/name: hanse-hub
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "hanse-hub.labels" -}}
+{{ include "hanse-hub.selectorLabels" . }}
+app.kubernetes.io/part-of: hanse
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "hanse-hub.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "hanse-hub.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* What is made for the pre-delete hook alone: before the Job that needs it, and gone with it. */}}
+{{- define "hanse-hub.hookAnnotations" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}

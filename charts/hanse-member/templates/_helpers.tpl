@@ -1,0 +1,16 @@
+{{/* The hub looks for its ServiceAccount in one namespace, which the code knows by this name. */}}
+{{- define "hanse-member.namespace" -}}
+{{- if ne .Release.Namespace "hanse-system" -}}
+{{- fail (printf "hanse-member belongs in the namespace hanse-system, not in %q: pass --namespace hanse-system --create-namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- .Release.Namespace -}}
+{{- end -}}
+
+{{- define "hanse-member.labels" -}}
+app.kubernetes.io/name: hanse-member
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: hanse
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
