@@ -134,6 +134,8 @@ type Outcome struct {
 	Generation      int64
 	Hash            string
 	Digest          string // the digest asked for, if Applied is True
+	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
+	HubGeneration int64
 
 	// Wrote is true if the member object was changed.
 	Wrote bool
