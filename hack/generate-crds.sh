@@ -20,6 +20,6 @@ for crd in "$out"/*.yaml; do
 done
 
 if grep -n '[“”]' "$out"/*.yaml; then
-	echo "gofmt turns two single quotes in a comment into one typographic quote: write \\"\\" in the rule instead" >&2
+	echo 'gofmt turns two single quotes in a comment into one typographic quote: write \"\" in the rule instead' >&2
 	exit 1
 fi

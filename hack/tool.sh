@@ -2,7 +2,7 @@
 # Runs a pinned tool: hack/tool.sh NAME [ARG...]; with --path NAME it prints where the binary is.
 #
 # Tools have go.mod files of their own under hack/tools, so that they never reach the dependencies of the hub. Each is
-# built once into .cache/tools/<hash of its go.mod, its go.sum and the Go version> and reused from there.
+# built once into .cache/tools/<hash of its go.mod and the Go version> and reused from there.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,7 +29,7 @@ helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
 	;;
 esac
 
-key=$(cat "$module/go.mod" "$module/go.sum" <(go env GOVERSION) | sha256sum | cut -c1-12)
+key=$(cat "$module/go.mod" <(go env GOVERSION) | sha256sum | cut -c1-12)
 binary=$root/.cache/tools/$key/$name
 if [[ ! -x $binary ]]; then
 	mkdir -p "${binary%/*}"
