@@ -1,0 +1,196 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Ensure returns the built components of source, the components folder, compiling into cache what
+// is not there yet. It writes what it does to progress, and nothing if there is nothing to do.
+func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Built, error) {
+	k, err := key(source)
+	if err != nil {
+		return Built{}, err
+	}
+	built := Built{dir: filepath.Join(cache, k)}
+	if complete(built) {
+		return built, nil
+	}
+	unlock, err := lock(cache)
+	if err != nil {
+		return Built{}, err
+	}
+	defer unlock()
+	if complete(built) { // somebody else built it while we waited
+		return built, nil
+	}
+	if err := assemble(ctx, source, cache, built, progress); err != nil {
+		return Built{}, err
+	}
+	return built, nil
+}
+
+// complete is true once assemble has run to its end: bin is the last thing that appears.
+func complete(b Built) bool {
+	_, err := os.Stat(b.Bin())
+	return err == nil
+}
+
+// lock lets one process build at a time. The cache ignores itself in git.
+func lock(cache string) (unlock func(), err error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(cache, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(cache, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking the cache: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("locking the cache: %w", err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// assemble compiles every component and puts links to all programs in bin.
+func assemble(ctx context.Context, source, cache string, built Built, progress io.Writer) error {
+	bin := built.Bin() + ".partial"
+	if err := os.RemoveAll(built.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	start := time.Now()
+	for i, c := range components {
+		k, err := c.key(source)
+		if err != nil {
+			return err
+		}
+		folder := c.name + "-" + k
+		c := job{component: c, dir: filepath.Join(source, c.name), binary: filepath.Join(cache, folder, c.name), progress: progress}
+		c.label = fmt.Sprintf("[%d/%d] %s", i+1, len(components), c.name)
+		if err := c.run(ctx, filepath.Join(built.dir, "share")); err != nil {
+			return fmt.Errorf("building component %q: %w", c.name, err)
+		}
+		for _, program := range c.programs {
+			if err := os.Symlink(filepath.Join("..", "..", folder, c.name), filepath.Join(bin, program)); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(progress, "all components built in %s\n", time.Since(start).Round(time.Second))
+	return os.Rename(bin, built.Bin())
+}
+
+// job is the building of one component.
+type job struct {
+	component
+	dir, binary string
+	label       string
+	progress    io.Writer
+}
+
+// module is the part that we read of what the go command says about a module.
+type module struct{ Version, Dir string }
+
+func (j job) run(ctx context.Context, share string) error {
+	if out, err := j.goCommand(ctx, "mod", "download", j.module).CombinedOutput(); err != nil {
+		return failure("downloading "+j.module, out, err)
+	}
+	out, err := j.goCommand(ctx, "list", "-m", "-json", j.module).Output()
+	if err != nil {
+		return failure("finding "+j.module, out, err)
+	}
+	var m module
+	if err := json.Unmarshal(out, &m); err != nil {
+		return fmt.Errorf("reading what is known of %s: %w", j.module, err)
+	}
+	if err := j.copyShare(m, share); err != nil {
+		return err
+	}
+	if _, err := os.Stat(j.binary); err == nil {
+		fmt.Fprintf(j.progress, "%s %s: in the cache\n", j.label, m.Version)
+		return nil
+	}
+	return j.compile(ctx, m)
+}
+
+// compile builds under another name first, so that a binary that exists is whole.
+func (j job) compile(ctx context.Context, m module) error {
+	linker := strings.Join(append([]string{"-s", "-w"}, j.stamp(m.Version)...), " ")
+	packages, err := j.goCommand(ctx, "list", "-deps", j.pkg).Output()
+	if err != nil {
+		return failure("listing packages", packages, err)
+	}
+	partial := j.binary + ".partial"
+	cmd := j.goCommand(ctx, "build", "-v", "-buildvcs=false", "-trimpath", "-ldflags", linker, "-o", partial, j.pkg)
+	watch := newMeter(j.progress, j.label+" "+m.Version, bytes.Count(packages, []byte("\n")))
+	cmd.Stdout, cmd.Stderr = watch, watch
+	err = cmd.Run()
+	watch.stop()
+	if err != nil {
+		return failure("compiling", watch.tail(), err)
+	}
+	return os.Rename(partial, j.binary)
+}
+
+// stamp returns the linker flags that make the programs say the module's version.
+func (j job) stamp(version string) []string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	fill := strings.NewReplacer("{version}", version, "{major}", parts[0], "{minor}", parts[1])
+	var flags []string
+	for _, variable := range slices.Sorted(maps.Keys(j.stamps)) {
+		flags = append(flags, "-X", variable+"="+fill.Replace(j.stamps[variable]))
+	}
+	return flags
+}
+
+// goCommand runs the go command in the component's module, whatever workspace or flags the caller's shell has.
+func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = j.dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	return cmd
+}
+
+// copyShare keeps the module's manifests beside the binaries: nothing is fetched when a lab starts.
+func (j job) copyShare(m module, share string) error {
+	for folder, glob := range j.share {
+		files, err := filepath.Glob(filepath.Join(m.Dir, glob))
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("module %s %s has no %s", j.module, m.Version, glob)
+		}
+		to := filepath.Join(share, folder)
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func failure(doing string, output []byte, err error) error {
+	return fmt.Errorf("%s: %w\n%s", doing, err, bytes.TrimSpace(output))
+}

@@ -1,0 +1,125 @@
+// Package build compiles the lab's components from their Go modules and keeps the result.
+//
+// What is built is decided by the go.mod files under components/ alone; the cache key is a hash
+// of those folders, so that a change of version or of a main package builds anew and nothing else
+// does. Each component is a module of its own: their requirements stay out of the lab and of Hanse.
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// component is one binary and what to take from its module beside it.
+type component struct {
+	name     string            // the folder under components/, and the binary
+	module   string            // the module whose version counts
+	pkg      string            // the main package
+	programs []string          // names under which the binary is called
+	stamps   map[string]string // string variables to set; {version}, {major} and {minor} are the module's
+	share    map[string]string // files of the module (glob) to keep, by folder
+}
+
+const (
+	kubeVersion   = "k8s.io/component-base/version"
+	clientVersion = "k8s.io/client-go/pkg/version"
+	operatorCRDs  = "crds/prometheus-operator"
+	kwokStages    = "kwok-stages"
+)
+
+var components = []component{
+	{
+		name:     "kubernetes",
+		module:   "k8s.io/kubernetes",
+		pkg:      ".",
+		programs: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
+		stamps: map[string]string{
+			kubeVersion + ".gitVersion": "{version}", clientVersion + ".gitVersion": "{version}",
+			kubeVersion + ".gitMajor": "{major}", clientVersion + ".gitMajor": "{major}",
+			kubeVersion + ".gitMinor": "{minor}", clientVersion + ".gitMinor": "{minor}",
+			kubeVersion + ".gitTreeState": "clean", clientVersion + ".gitTreeState": "clean",
+		},
+	},
+	{
+		name:     "kwok",
+		module:   "sigs.k8s.io/kwok",
+		pkg:      "sigs.k8s.io/kwok/cmd/kwok",
+		programs: []string{"kwok"},
+		share: map[string]string{
+			kwokStages + "/node":  "kustomize/stage/node/fast/node-*.yaml",
+			kwokStages + "/lease": "kustomize/stage/node/heartbeat-with-lease/node-*.yaml",
+			kwokStages + "/pod":   "kustomize/stage/pod/fast/pod-*.yaml",
+		},
+	},
+	{
+		name:     "prometheus-operator",
+		module:   "github.com/prometheus-operator/prometheus-operator",
+		pkg:      "github.com/prometheus-operator/prometheus-operator/cmd/operator",
+		programs: []string{"prometheus-operator"},
+		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{version}"},
+		share:    map[string]string{operatorCRDs: "example/prometheus-operator-crd/*.yaml"},
+	},
+}
+
+// Built is a complete cache entry.
+type Built struct{ dir string }
+
+// Bin is the folder with all programs; it serves envtest as KUBEBUILDER_ASSETS.
+func (b Built) Bin() string { return filepath.Join(b.dir, "bin") }
+
+// KwokStages are the Stage manifests that make nodes and pods ready at once.
+func (b Built) KwokStages() ([]string, error) {
+	return manifests(filepath.Join(b.dir, "share", kwokStages, "*", "*.yaml"))
+}
+
+// CRDs are the manifests of an operator's CRDs.
+func (b Built) CRDs(operator string) ([]string, error) {
+	return manifests(filepath.Join(b.dir, "share", "crds", operator, "*.yaml"))
+}
+
+func manifests(glob string) ([]string, error) {
+	files, err := filepath.Glob(glob)
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no manifest matches %s", glob)
+	}
+	return files, nil
+}
+
+// key hashes the folders of all components, so that any change gives another cache entry.
+func key(source string) (string, error) {
+	hash := sha256.New()
+	for _, c := range components {
+		k, err := c.key(source)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(hash, c.name, k)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
+}
+
+// key hashes the component's folder and how it is built.
+func (c component) key(source string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, c.pkg, c.stamps, c.share)
+	dir := filepath.Join(source, c.name)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(hash, "%s %x\n", entry.Name(), sha256.Sum256(data))
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("hashing the source of component %q: %w", c.name, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
+}

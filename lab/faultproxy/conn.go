@@ -1,0 +1,97 @@
+package faultproxy
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// listener keeps its open connections, so that a fault can reach them.
+type listener struct {
+	*net.TCPListener
+	proxy *Proxy
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+// Accept returns the next connection. While all connections are reset, none gets through.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		tcp, err := l.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		c := &conn{TCPConn: tcp, listener: l, open: ctx, cancel: cancel}
+		l.mu.Lock()
+		l.conns[c] = struct{}{}
+		l.mu.Unlock()
+		if fault := l.proxy.Fault(); fault == (Fault{Mode: Reset}) {
+			c.reset()
+			continue
+		}
+		return c, nil
+	}
+}
+
+func (l *listener) resetAll() {
+	l.mu.Lock()
+	conns := make([]*conn, 0, len(l.conns))
+	for c := range l.conns {
+		conns = append(conns, c)
+	}
+	l.mu.Unlock()
+	for _, c := range conns {
+		c.reset()
+	}
+}
+
+// conn is a client's connection. During a blackhole nothing passes in either direction, and
+// nothing is lost either: as with dropped packets, TCP delivers once the network is back.
+type conn struct {
+	*net.TCPConn
+	listener *listener
+	open     context.Context // ends when the connection is closed
+	cancel   context.CancelFunc
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if timeout, ok := err.(net.Error); n == 0 && ok && timeout.Timeout() {
+		return n, err // our own server interrupts a read
+	}
+	if held := c.listener.proxy.awaitEnd(c.open, Blackhole); held != nil {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	if c.listener.proxy.awaitEnd(c.open, Blackhole) != nil {
+		return 0, net.ErrClosed
+	}
+	return c.TCPConn.Write(p)
+}
+
+// Close ends the connection. Inside a blackhole the other side hears nothing of it until the fault is over.
+func (c *conn) Close() error {
+	c.cancel()
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	c.listener.mu.Unlock()
+	if c.listener.proxy.Fault().Mode == Blackhole {
+		go func() {
+			_ = c.listener.proxy.awaitEnd(context.Background(), Blackhole)
+			_ = c.TCPConn.Close()
+		}()
+		return nil
+	}
+	return c.TCPConn.Close()
+}
+
+// reset closes the connection with RST instead of FIN.
+func (c *conn) reset() {
+	_ = c.SetLinger(0) // fails on a closed connection, which needs no reset
+	_ = c.Close()
+}

@@ -1,0 +1,229 @@
+// Package faultproxy stands between a client and an API server and misbehaves on demand.
+//
+// It verifies clients as the API server does and tells it who they are: a bearer token passes
+// through, and a client certificate that verifies is passed on as X-Remote-User and
+// X-Remote-Group over a connection with the front-proxy certificate. So the same RBAC and the
+// same audit log apply, and a client needs no relaxed verification to use it.
+//
+// If the API server is down, the client's connection is reset: that is what it would see without
+// a proxy, and an error answered by a proxy would be taken for the server's word.
+package faultproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a proxy needs to know.
+type Config struct {
+	Address    string // host:port to listen on
+	Upstream   string // the API server, https://host:port
+	CA         *x509.CertPool
+	Server     tls.Certificate // shown to clients
+	FrontProxy tls.Certificate // shown to the API server when we vouch for a client
+	Log        io.Writer
+}
+
+// Proxy is a running fault proxy.
+type Proxy struct {
+	listener *listener
+	server   *http.Server
+	forward  map[bool]*httputil.ReverseProxy // by whether we vouch for the client
+	active   atomic.Pointer[active]
+}
+
+// active is a fault and its end.
+type active struct {
+	Fault
+	over     chan struct{}
+	requests atomic.Int64
+}
+
+type connKey struct{}
+
+// Start listens and serves until Close.
+func Start(cfg Config) (*Proxy, error) {
+	upstream, err := url.Parse(cfg.Upstream)
+	if err != nil {
+		return nil, fmt.Errorf("starting fault proxy for %s: %w", cfg.Upstream, err)
+	}
+	tcp, err := net.Listen("tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("starting fault proxy for %s: %w", cfg.Upstream, err)
+	}
+	p := &Proxy{}
+	p.active.Store(&active{Fault: Fault{Mode: None}, over: make(chan struct{})})
+	p.listener = &listener{TCPListener: tcp.(*net.TCPListener), proxy: p, conns: map[*conn]struct{}{}}
+	logger := log.New(cfg.Log, "", log.LstdFlags)
+	p.forward = map[bool]*httputil.ReverseProxy{
+		false: newForward(upstream, &tls.Config{RootCAs: cfg.CA}, logger),
+		true:  newForward(upstream, &tls.Config{RootCAs: cfg.CA, Certificates: []tls.Certificate{cfg.FrontProxy}}, logger),
+	}
+	p.server = &http.Server{ // no time-outs: a client must be able to hang in a fault for ever
+		Handler:  p,
+		ErrorLog: logger,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{cfg.Server},
+			ClientAuth:   tls.VerifyClientCertIfGiven,
+			ClientCAs:    cfg.CA,
+			MinVersion:   tls.VersionTLS12,
+		},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
+		},
+	}
+	go func() { _ = p.server.ServeTLS(p.listener, "", "") }() // returns when the proxy is closed
+	return p, nil
+}
+
+func newForward(upstream *url.URL, config *tls.Config, logger *log.Logger) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Transport:     &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true},
+		FlushInterval: -1, // watches
+		ErrorLog:      logger,
+		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstream) },
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, _ error) {
+			if r.Context().Err() == nil { // not just this client giving up one request of many
+				r.Context().Value(connKey{}).(*conn).reset()
+			}
+			panic(http.ErrAbortHandler)
+		},
+	}
+}
+
+// rewrite addresses the API server and replaces what a client says about its identity by what it proved.
+func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
+	r.SetURL(upstream)
+	for header := range r.Out.Header {
+		if strings.HasPrefix(strings.ToLower(header), "x-remote-") {
+			r.Out.Header.Del(header)
+		}
+	}
+	if cert := proven(r.In); cert != nil {
+		r.Out.Header.Set("X-Remote-User", cert.Subject.CommonName)
+		r.Out.Header["X-Remote-Group"] = cert.Subject.Organization
+	}
+}
+
+// proven is the client's verified certificate, or nil.
+func proven(r *http.Request) *x509.Certificate {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return r.TLS.VerifiedChains[0][0]
+}
+
+// ServeHTTP lets a request through, or not, as the present fault says.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req, fault := classify(r), p.active.Load()
+	switch {
+	case fault.Mode == Delay:
+		wait(r.Context(), fault.over, fault.Wait)
+	case fault.Mode == Drop && rand.IntN(100) < fault.Percent:
+		wait(r.Context(), fault.over, forever)
+		panic(http.ErrAbortHandler)
+	case fault.Mode == Status && rand.IntN(100) < fault.Percent:
+		answer(w, fault.Fault)
+		return
+	case fault.Requests > 0 && fault.requests.Add(1)%int64(fault.Requests) == 0:
+		p.listener.resetAll()
+		panic(http.ErrAbortHandler)
+	case fault.hangs(req):
+		wait(r.Context(), fault.over, forever)
+	}
+	if req.watch {
+		w = &watchWriter{ResponseWriter: w, ctx: r.Context(), proxy: p, listing: req.initialEvents}
+	}
+	p.forward[proven(r) != nil].ServeHTTP(w, r)
+}
+
+const forever = 365 * 24 * time.Hour
+
+// wait returns after d, or earlier if the client goes away or the fault is over.
+func wait(ctx context.Context, over <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-timer.C:
+	}
+}
+
+// answer is what an API server in trouble sends.
+func answer(w http.ResponseWriter, f Fault) {
+	reasons := map[int]string{429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+	w.Header().Set("Content-Type", "application/json")
+	details := ""
+	if seconds := int(f.RetryAfter.Seconds()); seconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		details = fmt.Sprintf(`"details":{"retryAfterSeconds":%d},`, seconds)
+	}
+	w.WriteHeader(f.Code)
+	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"fault injected by the lab",%s"reason":%q,"code":%d}`,
+		details, reasons[f.Code], f.Code) // the client may be gone, which is its business
+}
+
+// Set replaces the present fault. Requests that it holds go on, except those that were dropped.
+func (p *Proxy) Set(f Fault) {
+	next := &active{Fault: f, over: make(chan struct{})}
+	close(p.active.Swap(next).over)
+	if f.Mode != Reset || f.Requests > 0 {
+		return
+	}
+	p.listener.resetAll()
+	if f.Wait > 0 {
+		go p.resetEvery(next)
+	}
+}
+
+func (p *Proxy) resetEvery(fault *active) {
+	tick := time.NewTicker(fault.Wait)
+	defer tick.Stop()
+	for {
+		select {
+		case <-fault.over:
+			return
+		case <-tick.C:
+			p.listener.resetAll()
+		}
+	}
+}
+
+// Fault is the present fault.
+func (p *Proxy) Fault() Fault { return p.active.Load().Fault }
+
+// awaitEnd returns at once unless the present fault is of that mode; then it waits until it is over.
+// An error means that ctx ended first.
+func (p *Proxy) awaitEnd(ctx context.Context, mode Mode) error {
+	for {
+		fault := p.active.Load()
+		if fault.Mode != mode {
+			return nil
+		}
+		select {
+		case <-fault.over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close ends the fault, all connections and the listener.
+func (p *Proxy) Close() error {
+	p.Set(Fault{Mode: None})
+	return p.server.Close()
+}

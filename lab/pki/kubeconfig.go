@@ -1,0 +1,34 @@
+package pki
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// WriteKubeconfig writes a kubeconfig for one server that holds everything inline: such a file
+// can be copied anywhere, and Hanse refuses kubeconfigs that name other files.
+func WriteKubeconfig(file, name, server string, ca *CA, client Cert) error {
+	cert, err := os.ReadFile(client.CertFile)
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig of %q: %w", name, err)
+	}
+	key, err := os.ReadFile(client.KeyFile)
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig of %q: %w", name, err)
+	}
+	type named map[string]any
+	data, err := yaml.Marshal(map[string]any{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"current-context": name,
+		"clusters":        []named{{"name": name, "cluster": map[string]any{"server": server, "certificate-authority-data": ca.PEM}}},
+		"users":           []named{{"name": name, "user": map[string]any{"client-certificate-data": cert, "client-key-data": key}}},
+		"contexts":        []named{{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
+	})
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig of %q: %w", name, err)
+	}
+	return os.WriteFile(file, data, 0o600)
+}

@@ -1,0 +1,74 @@
+package plane
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+// ControllerSpecs are the commands that make workloads run: kube-controller-manager,
+// kube-scheduler, and kwok in the place of kubelets. stages are kwok's Stage manifests.
+func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
+	config, err := c.kwokConfig(stages)
+	if err != nil {
+		return nil, fmt.Errorf("configuring kwok of cluster %q: %w", c.Name, err)
+	}
+	programs := map[string][]string{
+		ControllerManager: {
+			"--leader-elect=false",
+			"--secure-port=0",
+			"--service-account-private-key-file=" + c.ServiceAccountKey,
+			"--root-ca-file=" + c.CA.File,
+		},
+		Scheduler: {"--leader-elect=false", "--secure-port=0"},
+		Kwok:      {"--manage-all-nodes=true", "--node-port=0", "--config=" + config},
+	}
+	var specs []process.Spec
+	for _, program := range []string{ControllerManager, Scheduler, Kwok} {
+		kubeconfig, _, err := c.identity(program)
+		if err != nil {
+			return nil, fmt.Errorf("preparing %s of cluster %q: %w", program, c.Name, err)
+		}
+		spec := c.spec(program, append([]string{"--kubeconfig=" + kubeconfig}, programs[program]...)...)
+		spec.Restart = true
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// kwokConfig joins the Stages into the one file that kwok reads.
+func (c *Cluster) kwokConfig(stages []string) (string, error) {
+	var parts [][]byte
+	for _, file := range stages {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, data)
+	}
+	config := c.path("kwok.yaml")
+	return config, os.WriteFile(config, bytes.Join(parts, []byte("\n---\n")), 0o600)
+}
+
+// OperatorSpec is the command of prometheus-operator. It takes no kubeconfig, but client certificates.
+func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
+	_, cert, err := c.identity(PrometheusOperator)
+	if err != nil {
+		return process.Spec{}, fmt.Errorf("preparing %s of cluster %q: %w", PrometheusOperator, c.Name, err)
+	}
+	port, err := ports(c.Name + "/" + PrometheusOperator)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	spec := c.spec(PrometheusOperator,
+		"--apiserver="+c.Server,
+		"--ca-file="+c.CA.File,
+		"--cert-file="+cert.CertFile,
+		"--key-file="+cert.KeyFile,
+		fmt.Sprintf("--web.listen-address=127.0.0.1:%d", port),
+	)
+	spec.Restart = true
+	return spec, nil
+}

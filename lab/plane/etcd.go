@@ -1,0 +1,71 @@
+package plane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hanse-dev/hanse/lab/pki"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+// Store is one etcd and its identity.
+type Store struct {
+	Name, Dir, Bin        string
+	ClientURL, MetricsURL string
+	CA                    *pki.CA
+	Client                pki.Cert
+
+	serving pki.Cert
+	peerURL string
+}
+
+// PrepareStore makes the folder and the certificates of an etcd, or finds them.
+func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
+	s := &Store{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
+	for purpose, url := range map[string]*string{"client": &s.ClientURL, "peer": &s.peerURL, "metrics": &s.MetricsURL} {
+		port, err := ports("etcd " + name + "/" + purpose)
+		if err != nil {
+			return nil, err
+		}
+		scheme := "https"
+		if purpose == "metrics" {
+			scheme = "http" // counters alone, for tests to read
+		}
+		*url = fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
+	}
+	var err error
+	if s.CA, err = pki.Authority(filepath.Join(s.Dir, "pki"), "ca"); err != nil {
+		return nil, fmt.Errorf("preparing etcd %q: %w", name, err)
+	}
+	if s.serving, err = s.CA.Server("server"); err != nil {
+		return nil, fmt.Errorf("preparing etcd %q: %w", name, err)
+	}
+	if s.Client, err = s.CA.Client("client", "kube-apiserver"); err != nil {
+		return nil, fmt.Errorf("preparing etcd %q: %w", name, err)
+	}
+	return s, os.MkdirAll(filepath.Join(s.Dir, "data"), 0o700)
+}
+
+// Spec is the command of the etcd. It does not sync to disk: its data outlives a killed process,
+// which is all that a lab asks of it.
+func (s *Store) Spec() process.Spec {
+	args := []string{
+		"--name=" + s.Name,
+		"--data-dir=" + filepath.Join(s.Dir, "data"),
+		"--listen-client-urls=" + s.ClientURL,
+		"--advertise-client-urls=" + s.ClientURL,
+		"--listen-peer-urls=" + s.peerURL,
+		"--initial-advertise-peer-urls=" + s.peerURL,
+		"--initial-cluster=" + s.Name + "=" + s.peerURL,
+		"--listen-metrics-urls=" + s.MetricsURL,
+		"--unsafe-no-fsync=true",
+		"--client-cert-auth", "--peer-client-cert-auth",
+		"--log-level=warn",
+	}
+	for _, prefix := range []string{"--", "--peer-"} {
+		args = append(args,
+			prefix+"cert-file="+s.serving.CertFile, prefix+"key-file="+s.serving.KeyFile, prefix+"trusted-ca-file="+s.CA.File)
+	}
+	return process.Spec{Name: "etcd " + s.Name, Path: filepath.Join(s.Bin, Etcd), Args: args, Dir: s.Dir, Log: filepath.Join(s.Dir, "etcd.log")}
+}

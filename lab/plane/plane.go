@@ -1,0 +1,118 @@
+// Package plane knows the command lines of the components and the folder of a cluster.
+//
+// It decides what to run and writes the files that the commands name; it starts nothing.
+package plane
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/hanse-dev/hanse/lab/pki"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+// The names of the components, as users type them.
+const (
+	Etcd               = "etcd"
+	APIServer          = "kube-apiserver"
+	ControllerManager  = "kube-controller-manager"
+	Scheduler          = "kube-scheduler"
+	Kwok               = "kwok"
+	PrometheusOperator = "prometheus-operator"
+)
+
+// Ports gives the port of a purpose: the same one every time it is asked.
+type Ports func(purpose string) (int, error)
+
+// Cluster is the folder and the identity of one cluster.
+type Cluster struct {
+	Name, Dir, Bin      string
+	Server, ProxyServer string // https URLs
+	ProxyAddress        string
+	CA, FrontCA         *pki.CA
+	Serving, Admin      pki.Cert
+	FrontProxy          pki.Cert
+	ServiceAccountKey   string
+
+	apiPort int
+}
+
+// Prepare makes the folder and the certificates of a cluster, or finds them.
+func Prepare(dir, bin, name string, ports Ports) (*Cluster, error) {
+	c := &Cluster{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
+	proxyPort, err := ports(name + "/proxy")
+	if err != nil {
+		return nil, err
+	}
+	if c.apiPort, err = ports(name + "/" + APIServer); err != nil {
+		return nil, err
+	}
+	c.Server = fmt.Sprintf("https://127.0.0.1:%d", c.apiPort)
+	c.ProxyAddress = fmt.Sprintf("127.0.0.1:%d", proxyPort)
+	c.ProxyServer = "https://" + c.ProxyAddress
+	if err := c.certify(); err != nil {
+		return nil, fmt.Errorf("preparing cluster %q: %w", name, err)
+	}
+	for file, server := range map[string]string{c.Kubeconfig(): c.Server, c.ProxyKubeconfig(): c.ProxyServer} {
+		if err := pki.WriteKubeconfig(file, name, server, c.CA, c.Admin); err != nil {
+			return nil, err
+		}
+	}
+	return c, writeAuditPolicy(c.path("audit-policy.yaml"))
+}
+
+func (c *Cluster) certify() (err error) {
+	dir := c.path("pki")
+	if c.CA, err = pki.Authority(dir, "ca"); err != nil {
+		return err
+	}
+	if c.FrontCA, err = pki.Authority(dir, "front-proxy-ca"); err != nil {
+		return err
+	}
+	if c.Serving, err = c.CA.Server("server", "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
+		return err
+	}
+	if c.Admin, err = c.CA.Client("admin", "lab-admin", "system:masters"); err != nil {
+		return err
+	}
+	if c.FrontProxy, err = c.FrontCA.Client("front-proxy-client", frontProxyUser); err != nil {
+		return err
+	}
+	c.ServiceAccountKey, err = pki.SigningKey(dir, "service-account")
+	return err
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
+
+// Kubeconfig is the administrator's, straight to the API server.
+func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
+
+// ProxyKubeconfig is the administrator's, through the fault proxy.
+func (c *Cluster) ProxyKubeconfig() string { return c.path("proxy.kubeconfig") }
+
+// AuditLog is where the API server writes what Hanse does.
+func (c *Cluster) AuditLog() string { return c.path("audit.log") }
+
+// Log is the log of a component.
+func (c *Cluster) Log(component string) string { return c.path(component + ".log") }
+
+func (c *Cluster) spec(program string, args ...string) process.Spec {
+	return process.Spec{
+		Name: c.Name + "/" + program,
+		Path: filepath.Join(c.Bin, program),
+		Args: args,
+		Dir:  c.Dir,
+		Log:  c.Log(program),
+	}
+}
+
+// identity writes a kubeconfig for a component that has a client certificate of its own. The lab
+// gives its own components every right: what they may do is not what it tests.
+func (c *Cluster) identity(component string) (kubeconfig string, cert pki.Cert, err error) {
+	cert, err = c.CA.Client(component, "system:"+component, "system:masters")
+	if err != nil {
+		return "", cert, err
+	}
+	kubeconfig = c.path(component + ".kubeconfig")
+	return kubeconfig, cert, pki.WriteKubeconfig(kubeconfig, c.Name, c.Server, c.CA, cert)
+}

@@ -1,0 +1,203 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/hanse-dev/hanse/lab/faultproxy"
+	"github.com/hanse-dev/hanse/lab/kube"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/process"
+	"github.com/hanse-dev/hanse/lab/topology"
+)
+
+const (
+	startTimeout = 3 * time.Minute // a machine that also compiles is slow
+	pollEvery    = 100 * time.Millisecond
+	logLines     = 20
+)
+
+// store is a running etcd.
+type store struct {
+	*plane.Store
+	process *process.Process
+	client  *kube.Client
+}
+
+func startStore(ctx context.Context, starter *process.Starter, s *plane.Store) (*store, error) {
+	client, err := kube.New(s.ClientURL, s.CA, s.Client)
+	if err != nil {
+		return nil, err
+	}
+	p, err := starter.Start(s.Spec())
+	if err != nil {
+		return nil, err
+	}
+	out := &store{Store: s, process: p, client: client}
+	if err := await(ctx, p, client.Healthy); err != nil {
+		out.stop()
+		return nil, err
+	}
+	return out, nil
+}
+
+// stop lets the etcd close its files: what is in it may be wanted again.
+func (s *store) stop() { s.process.Kill(syscall.SIGTERM) }
+
+// cluster is a running control plane.
+type cluster struct {
+	*plane.Cluster
+	topology  topology.Cluster
+	store     *store
+	client    *kube.Client
+	proxy     *faultproxy.Proxy
+	apiServer *process.Process
+
+	// workloads are started in this order, and stopped first.
+	workloads []*process.Process
+	operators []*operator
+	proxyLog  *os.File
+}
+
+// starting is what a cluster needs while it starts.
+type starting struct {
+	starter *process.Starter
+	stages  []string
+	ports   plane.Ports
+	say     func(format string, args ...any)
+}
+
+// startCluster returns a cluster that is ready. After an error nothing of it runs.
+func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.Cluster, etcd *store) (_ *cluster, err error) {
+	out := &cluster{Cluster: c, topology: t, store: etcd}
+	defer func() {
+		if err != nil {
+			out.stop()
+		}
+	}()
+	if out.client, err = kube.New(c.Server, c.CA, c.Admin); err != nil {
+		return nil, err
+	}
+	if out.apiServer, err = s.starter.Start(c.APIServerSpec(etcd.Store, t.Controllers)); err != nil {
+		return nil, err
+	}
+	if err := out.startProxy(); err != nil {
+		return nil, err
+	}
+	if err := await(ctx, out.apiServer, out.client.Ready); err != nil {
+		return nil, err
+	}
+	s.say("%s: API server ready at %s", c.Name, c.Server)
+	for _, node := range t.NodeObjects() {
+		if err := out.client.CreateNode(ctx, node, !t.Controllers); err != nil {
+			return nil, fmt.Errorf("cluster %q: creating node: %w", c.Name, err)
+		}
+	}
+	if !t.Controllers {
+		return out, nil
+	}
+	return out, out.startWorkloads(ctx, s)
+}
+
+func (c *cluster) startProxy() error {
+	serving, err := c.Serving.TLS()
+	if err != nil {
+		return fmt.Errorf("cluster %q: %w", c.Name, err)
+	}
+	front, err := c.FrontProxy.TLS()
+	if err != nil {
+		return fmt.Errorf("cluster %q: %w", c.Name, err)
+	}
+	if c.proxyLog, err = os.OpenFile(c.Log("fault-proxy"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return fmt.Errorf("cluster %q: %w", c.Name, err)
+	}
+	c.proxy, err = faultproxy.Start(faultproxy.Config{
+		Address: c.ProxyAddress, Upstream: c.Server, CA: c.CA.Pool(), Server: serving, FrontProxy: front, Log: c.proxyLog,
+	})
+	return err
+}
+
+func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
+	specs, err := c.ControllerSpecs(s.stages)
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		p, err := s.starter.Start(spec)
+		if err != nil {
+			return err
+		}
+		c.workloads = append(c.workloads, p)
+	}
+	ready := func(ctx context.Context) error { return c.client.WorkloadsReady(ctx, c.topology.Nodes) }
+	if err := await(ctx, c.workloads[0], ready, c.workloads[1:]...); err != nil {
+		return err
+	}
+	s.say("%s: %d nodes ready", c.Name, c.topology.Nodes)
+	for range c.topology.Operators { // there is one kind of operator, and the topology has been validated
+		spec, err := c.OperatorSpec(s.ports)
+		if err != nil {
+			return err
+		}
+		c.operators = append(c.operators, superviseOperator(s.starter, spec, c.client))
+	}
+	return nil
+}
+
+// await polls check until it succeeds. It fails as soon as one of the processes has ended, and then shows its log.
+func await(ctx context.Context, p *process.Process, check func(context.Context) error, others ...*process.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		for _, q := range append([]*process.Process{p}, others...) {
+			if state, reason := q.State(); state == process.Exited {
+				return fmt.Errorf("%s ended (%s); the end of its log %s:\n%s", q.Spec.Name, reason, q.Spec.Log, process.Tail(q.Spec.Log, logLines))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w; the end of its log %s:\n%s", p.Spec.Name, err, p.Spec.Log, process.Tail(p.Spec.Log, logLines))
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends every process of the cluster. None of them has anything to save.
+func (c *cluster) stop() {
+	for _, o := range c.operators {
+		o.stop()
+	}
+	for _, p := range slices.Backward(c.workloads) {
+		p.Kill(syscall.SIGKILL)
+	}
+	if c.proxy != nil {
+		_ = c.proxy.Close() // its connections end with the supervisor at the latest
+	}
+	if c.proxyLog != nil {
+		_ = c.proxyLog.Close()
+	}
+	if c.apiServer != nil {
+		c.apiServer.Kill(syscall.SIGKILL)
+	}
+}
+
+// processes are all processes of the cluster that have been started.
+func (c *cluster) processes() []*process.Process {
+	all := append([]*process.Process{c.apiServer}, c.workloads...)
+	for _, o := range c.operators {
+		if p := o.running(); p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,170 @@
+package supervise
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+// termination is how an extra process is asked to end.
+const termination = syscall.SIGTERM
+
+func (s *Supervisor) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+control.StatusPath, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.Status(r.Context())) // the client may be gone
+	})
+	mux.HandleFunc("POST "+control.UpPath, s.serveUp)
+	mux.HandleFunc("POST "+control.DownPath, serve(s.down))
+	mux.HandleFunc("POST "+control.RemovePath, serve(func(ctx context.Context, r control.Remove) error { return s.Remove(ctx, r.Name) }))
+	mux.HandleFunc("POST "+control.SignalPath, serve(s.signal))
+	mux.HandleFunc("POST "+control.FaultPath, serve(s.fault))
+	mux.HandleFunc("POST "+control.RunPath, serve(s.run))
+	return mux
+}
+
+// serve reads the request and answers with the text of the error, if there is one.
+func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var request T
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := do(r.Context(), request); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+		}
+	}
+}
+
+// serveUp reports progress line by line. A supervisor that has nothing to supervise after a
+// failure ends.
+func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
+	var request control.Up
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var mu sync.Mutex
+	send := func(p control.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if json.NewEncoder(w).Encode(p) == nil { // otherwise the client is gone, which ends the context
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+	err := s.Up(r.Context(), request, func(format string, args ...any) {
+		send(control.Progress{Line: fmt.Sprintf(format, args...)})
+	})
+	if err == nil {
+		return
+	}
+	send(control.Progress{Error: err.Error()})
+	if s.idle() {
+		s.quit()
+	}
+}
+
+// down stops everything before it answers, and lets the supervisor end after that.
+func (s *Supervisor) down(_ context.Context, request control.Down) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.stopAll()
+	s.clean = !request.Keep
+	s.quit()
+	return nil
+}
+
+// find returns the named component of a cluster, by default its API server, or an extra process.
+func (s *Supervisor) find(name, component string) (*process.Process, error) {
+	s.mu.Lock()
+	c, extra := s.clusters[name], s.extra[name]
+	s.mu.Unlock()
+	switch {
+	case extra != nil:
+		return extra, nil
+	case c == nil:
+		return nil, s.unknown(name)
+	case component == "":
+		component = plane.APIServer
+	case component == plane.Etcd:
+		return c.store.process, nil
+	}
+	for _, p := range c.processes() {
+		if p.Spec.Name == name+"/"+component {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("cluster %q has no component %q", name, component)
+}
+
+func (s *Supervisor) signal(_ context.Context, request control.Signal) error {
+	p, err := s.find(request.Name, request.Component)
+	if err != nil {
+		return err
+	}
+	switch request.Action {
+	case control.Kill:
+		p.Kill(syscall.SIGKILL)
+		return nil
+	case control.Start:
+		return p.Start()
+	case control.Pause:
+		return p.Pause()
+	case control.Resume:
+		return p.Resume()
+	}
+	return fmt.Errorf("action %q is unknown", request.Action)
+}
+
+func (s *Supervisor) fault(_ context.Context, request control.Fault) error {
+	s.mu.Lock()
+	c := s.clusters[request.Name]
+	s.mu.Unlock()
+	if c == nil {
+		return s.unknown(request.Name)
+	}
+	c.proxy.Set(request.Fault)
+	return nil
+}
+
+// run starts an extra process. The name of one that has ended may be used again.
+func (s *Supervisor) run(_ context.Context, request control.Run) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	_, taken := s.clusters[request.Name]
+	old := s.extra[request.Name]
+	s.mu.Unlock()
+	if old != nil {
+		taken = old.PID() != 0
+	}
+	if taken {
+		return fmt.Errorf("%q is running already", request.Name)
+	}
+	logs := filepath.Join(s.dir, extraFolder)
+	if err := os.MkdirAll(logs, 0o700); err != nil {
+		return err
+	}
+	p, err := s.starter.Start(process.Spec{
+		Name: request.Name, Path: request.Command[0], Args: request.Command[1:], Env: request.Env,
+		Dir: request.Dir, Log: filepath.Join(logs, request.Name+".log"),
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.extra[request.Name] = p
+	s.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,144 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hanse-dev/hanse/lab/topology"
+)
+
+// State is what outlives the supervisor: a lab that comes back has the same clusters at the same addresses.
+type State struct {
+	PID      int               `json:"pid"` // the supervisor's, while it runs
+	Topology topology.Topology `json:"topology"`
+	Ports    map[string]int    `json:"ports"`
+}
+
+// ReadState returns the state in a lab's folder; a folder without one has an empty state.
+func ReadState(dir string) (State, error) {
+	var s State
+	data, err := os.ReadFile(stateFile(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the state of the lab: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("reading the state of the lab in %s: %w", stateFile(dir), err)
+	}
+	return s, nil
+}
+
+func stateFile(dir string) string { return filepath.Join(dir, "state.json") }
+
+// ledger is the state and its file.
+type ledger struct {
+	dir string
+
+	mu    sync.Mutex
+	state State
+}
+
+func openLedger(dir string) (*ledger, error) {
+	state, err := ReadState(dir)
+	if err != nil {
+		return nil, err
+	}
+	if state.Ports == nil {
+		state.Ports = map[string]int{}
+	}
+	l := &ledger{dir: dir, state: state}
+	return l, l.change(func(s *State) { s.PID = os.Getpid() })
+}
+
+// change changes the state and writes it whole or not at all.
+func (l *ledger) change(f func(*State)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changeLocked(f)
+}
+
+func (l *ledger) changeLocked(f func(*State)) error {
+	f(&l.state)
+	data, err := json.MarshalIndent(l.state, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the state of the lab: %w", err)
+	}
+	partial := stateFile(l.dir) + ".partial"
+	if err := os.WriteFile(partial, data, 0o600); err != nil {
+		return fmt.Errorf("writing the state of the lab: %w", err)
+	}
+	return os.Rename(partial, stateFile(l.dir))
+}
+
+// port returns the recorded port of a purpose, or records a free one.
+func (l *ledger) port(purpose string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if port, ok := l.state.Ports[purpose]; ok {
+		return port, nil
+	}
+	taken := map[int]bool{}
+	for _, port := range l.state.Ports {
+		taken[port] = true
+	}
+	port, err := freePort(taken)
+	if err != nil {
+		return 0, fmt.Errorf("choosing a port for %s: %w", purpose, err)
+	}
+	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
+}
+
+// forget frees the ports of a cluster or an etcd that is gone.
+func (l *ledger) forget(prefix string) error {
+	return l.change(func(s *State) {
+		for purpose := range s.Ports {
+			if strings.HasPrefix(purpose, prefix+"/") {
+				delete(s.Ports, purpose)
+			}
+		}
+	})
+}
+
+// freePort looks below the range from which the kernel takes ports for outgoing connections: a
+// killed component must find its port free when it is started again.
+func freePort(taken map[int]bool) (int, error) {
+	low, high := 20000, 30000
+	if first := firstEphemeral(); first > 12000 && first < high {
+		low, high = first-10000, first
+	}
+	for range 1000 {
+		port := low + rand.IntN(high-low)
+		if taken[port] {
+			continue
+		}
+		probe, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, probe.Close()
+		}
+	}
+	return 0, fmt.Errorf("no free port between %d and %d", low, high)
+}
+
+// firstEphemeral is the first port of the kernel's range, or 0 if it cannot be told.
+func firstEphemeral() int {
+	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	fields := strings.Fields(string(data))
+	if err != nil || len(fields) == 0 {
+		return 0
+	}
+	first, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return 0
+	}
+	return first
+}

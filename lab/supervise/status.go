@@ -1,0 +1,82 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+const readyTimeout = 2 * time.Second
+
+// Status says what runs. It asks every API server whether it is ready.
+func (s *Supervisor) Status(ctx context.Context) control.Status {
+	busy := !s.turn.TryLock()
+	if !busy {
+		s.turn.Unlock()
+	}
+	s.mu.Lock()
+	status := control.Status{Dir: s.dir, Bin: s.bin, Supervisor: os.Getpid(), Busy: busy}
+	clusters := slices.SortedFunc(maps.Values(s.clusters), func(a, b *cluster) int {
+		if a.topology.Hub != b.topology.Hub {
+			return map[bool]int{true: -1, false: 1}[a.topology.Hub]
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for _, name := range slices.Sorted(maps.Keys(s.stores)) {
+		st := s.stores[name]
+		status.Etcds = append(status.Etcds, control.Etcd{
+			Name: name, ClientURL: st.ClientURL, MetricsURL: st.MetricsURL + "/metrics",
+			CAFile: st.CA.File, CertFile: st.Client.CertFile, KeyFile: st.Client.KeyFile,
+			Component: describe(plane.Etcd, st.process),
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.extra)) {
+		status.Extra = append(status.Extra, describe(name, s.extra[name]))
+	}
+	s.mu.Unlock()
+
+	status.Clusters = make([]control.Cluster, len(clusters))
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i, c := range clusters {
+		asking.Go(func() { status.Clusters[i] = c.status(ctx) })
+	}
+	asking.Wait()
+	return status
+}
+
+func (c *cluster) status(ctx context.Context) control.Cluster {
+	out := control.Cluster{
+		Name: c.Name, Hub: c.topology.Hub, Region: c.topology.Region, Zones: c.topology.Zones, Nodes: c.topology.Nodes,
+		Ready:  c.client.Ready(ctx) == nil,
+		Server: c.Server, ProxyServer: c.ProxyServer,
+		Kubeconfig: c.Kubeconfig(), ProxyKubeconfig: c.ProxyKubeconfig(),
+		CAFile: c.CA.File, AuditLog: c.AuditLog(),
+		Etcd: c.store.Name, EtcdPrefix: c.EtcdPrefix(),
+		Fault: c.proxy.Fault().String(),
+	}
+	for _, p := range c.processes() {
+		out.Components = append(out.Components, describe(strings.TrimPrefix(p.Spec.Name, c.Name+"/"), p))
+	}
+	for _, o := range c.operators {
+		if o.running() == nil {
+			out.Components = append(out.Components, control.Component{Name: plane.PrometheusOperator, State: "waiting", Reason: o.waiting(), Log: o.spec.Log})
+		}
+	}
+	return out
+}
+
+func describe(name string, p *process.Process) control.Component {
+	state, reason := p.State()
+	return control.Component{Name: name, PID: p.PID(), State: string(state), Reason: reason, Log: p.Spec.Log}
+}

@@ -1,0 +1,232 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/topology"
+)
+
+// The two etcds. The hub has its own, so that its writes can be counted.
+const (
+	hubStore    = "hub"
+	memberStore = "members"
+)
+
+// Up starts the clusters that are not there. After an error, or when ctx ends, nothing that it
+// started runs any more, and the clusters from before are as they were.
+func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format string, args ...any)) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	start := time.Now()
+	timed := func(format string, args ...any) {
+		say("%6.1fs  %s", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	wanted, err := s.missing(request.Topology, timed)
+	if err != nil || len(wanted) == 0 {
+		return err
+	}
+	s.mu.Lock()
+	s.bin, s.stages = request.Bin, request.Stages
+	s.mu.Unlock()
+	if err := s.startStores(ctx, wanted); err != nil {
+		s.stopUnusedStores()
+		return err
+	}
+	started, err := s.startClusters(ctx, wanted, timed)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		for _, c := range started {
+			c.stop()
+		}
+		s.stopUnusedStores()
+		return err
+	}
+	s.mu.Lock()
+	for _, c := range started {
+		s.clusters[c.Name] = c
+	}
+	s.mu.Unlock()
+	return s.recordTopology()
+}
+
+// missing returns the clusters of t that do not run. A running one must be as t wants it.
+func (s *Supervisor) missing(t topology.Topology, say func(string, ...any)) ([]topology.Cluster, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wanted []topology.Cluster
+	for _, c := range t.Clusters {
+		running, ok := s.clusters[c.Name]
+		if !ok {
+			wanted = append(wanted, c)
+			continue
+		}
+		if field := running.topology.Difference(c); field != "" {
+			return nil, fmt.Errorf("cluster %q is up with other %s; run `lab remove %s` first", c.Name, field, c.Name)
+		}
+		say("%s: is up already", c.Name)
+	}
+	for _, c := range wanted {
+		if _, ok := s.extra[c.Name]; ok {
+			return nil, fmt.Errorf("cluster %q: an extra process has this name", c.Name)
+		}
+		for _, running := range s.clusters {
+			if c.Hub && running.topology.Hub {
+				return nil, fmt.Errorf("cluster %q: %q is the hub already", c.Name, running.Name)
+			}
+		}
+	}
+	return wanted, nil
+}
+
+func storeOf(c topology.Cluster) string {
+	if c.Hub {
+		return hubStore
+	}
+	return memberStore
+}
+
+func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster) error {
+	for _, c := range wanted {
+		name := storeOf(c)
+		if s.stores[name] != nil {
+			continue
+		}
+		prepared, err := plane.PrepareStore(filepath.Join(s.dir, etcdFolder), s.bin, name, s.ledger.port)
+		if err != nil {
+			return err
+		}
+		running, err := startStore(ctx, s.starter, prepared)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.stores[name] = running
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// stopUnusedStores ends the etcds without a cluster.
+func (s *Supervisor) stopUnusedStores() {
+	s.mu.Lock()
+	var unused []*store
+	for name, st := range s.stores {
+		used := false
+		for _, c := range s.clusters {
+			used = used || c.store == st
+		}
+		if !used {
+			unused = append(unused, st)
+			delete(s.stores, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, st := range unused {
+		st.stop()
+	}
+}
+
+// startClusters starts clusters side by side and returns those that became ready. The first
+// error ends the others' start too.
+func (s *Supervisor) startClusters(ctx context.Context, wanted []topology.Cluster, say func(string, ...any)) ([]*cluster, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		started []*cluster
+		first   error
+	)
+	with := starting{starter: s.starter, stages: s.stages, ports: s.ledger.port, say: say}
+	for _, t := range wanted {
+		all.Go(func() {
+			c, err := s.startOne(ctx, with, t)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && first == nil {
+				first = err
+				cancel()
+			}
+			if err == nil {
+				started = append(started, c)
+			}
+		})
+	}
+	all.Wait()
+	return started, first
+}
+
+func (s *Supervisor) startOne(ctx context.Context, with starting, t topology.Cluster) (*cluster, error) {
+	prepared, err := plane.Prepare(s.dir, s.bin, t.Name, s.ledger.port)
+	if err != nil {
+		return nil, err
+	}
+	return startCluster(ctx, with, prepared, t, s.stores[storeOf(t)])
+}
+
+func (s *Supervisor) recordTopology() error {
+	s.mu.Lock()
+	var t topology.Topology
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		t.Clusters = append(t.Clusters, s.clusters[name].topology)
+	}
+	s.mu.Unlock()
+	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub first, as one reads it
+		if a.Hub != b.Hub {
+			return map[bool]int{true: -1, false: 1}[a.Hub]
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return s.ledger.change(func(st *State) { st.Topology = t })
+}
+
+// Remove ends a cluster, or an extra process, and deletes all that it kept.
+func (s *Supervisor) Remove(ctx context.Context, name string) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	c, p := s.clusters[name], s.extra[name]
+	delete(s.clusters, name)
+	delete(s.extra, name)
+	s.mu.Unlock()
+	if p != nil {
+		p.Kill(termination)
+		return nil
+	}
+	if c == nil {
+		return s.unknown(name)
+	}
+	c.stop()
+	if err := c.store.client.DeletePrefix(ctx, c.EtcdPrefix()); err != nil {
+		return fmt.Errorf("deleting the objects of cluster %q: %w", name, err)
+	}
+	s.stopUnusedStores()
+	if err := os.RemoveAll(c.Dir); err != nil {
+		return fmt.Errorf("deleting the folder of cluster %q: %w", name, err)
+	}
+	return errors.Join(s.ledger.forget(name), s.recordTopology())
+}
+
+func (s *Supervisor) unknown(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := append(slices.Collect(maps.Keys(s.clusters)), slices.Collect(maps.Keys(s.extra))...)
+	slices.Sort(known)
+	return fmt.Errorf("the lab has no %q; it has: %s", name, strings.Join(known, ", "))
+}

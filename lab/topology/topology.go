@@ -1,0 +1,174 @@
+// Package topology reads the file that says which clusters a lab has.
+//
+// It decides whether a topology makes sense and nothing else: equal input gives an equal
+// answer, and no file, process or network is touched except by Load.
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// PrometheusOperator is the operator that the lab can run in a cluster.
+const PrometheusOperator = "prometheus-operator"
+
+// Operators are the values that Cluster.Operators may hold.
+var Operators = []string{PrometheusOperator}
+
+// Topology is the whole file.
+type Topology struct {
+	// Clusters are the control planes of the lab, at most one of them a hub.
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster is one Kubernetes control plane.
+type Cluster struct {
+	// Name is a DNS label of at most 30 characters; it names the folder, the etcd prefix and the nodes.
+	Name string `json:"name"`
+	// Hub marks the cluster that gets an etcd of its own.
+	Hub bool `json:"hub,omitempty"`
+	// Region is the nodes' label topology.kubernetes.io/region. If it is not set, the nodes have no such label.
+	Region string `json:"region,omitempty"`
+	// Zones are dealt to the nodes in turn as their label topology.kubernetes.io/zone.
+	Zones []string `json:"zones,omitempty"`
+	// Nodes is the number of Node objects. Default 0.
+	Nodes int `json:"nodes,omitempty"`
+	// Controllers starts kube-controller-manager, kube-scheduler and kwok, so that pods become Ready.
+	Controllers bool `json:"controllers,omitempty"`
+	// Operators are started once their CRDs are established. They need Controllers.
+	Operators []string `json:"operators,omitempty"`
+}
+
+const (
+	maxNodes    = 1000
+	maxName     = 30
+	nodeNameFmt = "%s-node-%d"
+)
+
+var (
+	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+)
+
+// Load reads and validates the topology in a file.
+func Load(path string) (Topology, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Topology{}, fmt.Errorf("reading topology: %w", err)
+	}
+	t, err := Parse(data)
+	if err != nil {
+		return Topology{}, fmt.Errorf("topology %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// Parse reads and validates a topology; an error names every wrong field.
+func Parse(data []byte) (Topology, error) {
+	var t Topology
+	if err := yaml.UnmarshalStrict(data, &t); err != nil {
+		return Topology{}, err
+	}
+	return t, t.Validate()
+}
+
+// Validate returns all faults of a topology at once.
+func (t Topology) Validate() error {
+	var faults []error
+	if len(t.Clusters) == 0 {
+		faults = append(faults, errors.New("clusters: at least one cluster is needed"))
+	}
+	seen, hub := map[string]int{}, -1
+	for i, c := range t.Clusters {
+		path := fmt.Sprintf("clusters[%d]", i)
+		if first, ok := seen[c.Name]; ok {
+			faults = append(faults, fmt.Errorf("%s.name: %q is already the name of clusters[%d]", path, c.Name, first))
+		} else {
+			seen[c.Name] = i
+		}
+		if c.Hub && hub >= 0 {
+			faults = append(faults, fmt.Errorf("%s.hub: clusters[%d] is the hub already", path, hub))
+		} else if c.Hub {
+			hub = i
+		}
+		faults = append(faults, c.validate(path)...)
+	}
+	return errors.Join(faults...)
+}
+
+func (c Cluster) validate(path string) []error {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s.%s: %s", path, field, fmt.Sprintf(format, args...)))
+	}
+	if !dnsLabel.MatchString(c.Name) || len(c.Name) > maxName {
+		fault("name", "%q is not a DNS label of at most %d characters", c.Name, maxName)
+	}
+	if c.Region != "" && !labelValue.MatchString(c.Region) {
+		fault("region", "%q is not a label value", c.Region)
+	}
+	for i, zone := range c.Zones {
+		if !labelValue.MatchString(zone) {
+			fault(fmt.Sprintf("zones[%d]", i), "%q is not a label value", zone)
+		}
+	}
+	if c.Nodes < 0 || c.Nodes > maxNodes {
+		fault("nodes", "%d is not between 0 and %d", c.Nodes, maxNodes)
+	}
+	for i, operator := range c.Operators {
+		if !slices.Contains(Operators, operator) {
+			fault(fmt.Sprintf("operators[%d]", i), "%q is unknown; known: %s", operator, strings.Join(Operators, ", "))
+		}
+		if slices.Index(c.Operators, operator) < i {
+			fault(fmt.Sprintf("operators[%d]", i), "%q is there twice", operator)
+		}
+	}
+	if len(c.Operators) > 0 && !c.Controllers {
+		fault("operators", "an operator needs controllers: true")
+	}
+	return faults
+}
+
+// Difference names the first field in which two clusters differ, or is empty.
+func (c Cluster) Difference(other Cluster) string {
+	a, b := reflect.ValueOf(c), reflect.ValueOf(other)
+	for i := range a.NumField() {
+		x, y := a.Field(i), b.Field(i)
+		empty := x.Kind() == reflect.Slice && x.Len() == 0 && y.Len() == 0
+		if !empty && !reflect.DeepEqual(x.Interface(), y.Interface()) {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return ""
+}
+
+// Node is a Node object that the lab creates.
+type Node struct {
+	Name   string
+	Labels map[string]string
+}
+
+// NodeObjects returns the nodes of a cluster, dealt to its zones in turn.
+func (c Cluster) NodeObjects() []Node {
+	nodes := make([]Node, c.Nodes)
+	for i := range nodes {
+		name := fmt.Sprintf(nodeNameFmt, c.Name, i)
+		labels := map[string]string{"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+		if c.Region != "" {
+			labels["topology.kubernetes.io/region"] = c.Region
+		}
+		if len(c.Zones) > 0 {
+			labels["topology.kubernetes.io/zone"] = c.Zones[i%len(c.Zones)]
+		}
+		nodes[i] = Node{Name: name, Labels: labels}
+	}
+	return nodes
+}
