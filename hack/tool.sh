@@ -33,7 +33,7 @@ key=$(cat "$module/go.mod" <(go env GOVERSION) | sha256sum | cut -c1-12)
 binary=$root/.cache/tools/$key/$name
 if [[ ! -x $binary ]]; then
 	mkdir -p "${binary%/*}"
-	echo "building $name from source, once; golangci-lint takes some minutes" >&2
+	echo "building $name from source, once" >&2
 	# Built under a name of its own and moved, so that two callers at once never run half a binary.
 	go build -C "$module" -trimpath -ldflags='-s -w' -o "$binary.$$" "$package"
 	mv "$binary.$$" "$binary"
