@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Choice says which placement an object follows.
+type Choice struct {
+	// Winner is the placement that is followed; nil if none matches.
+	Winner hubv1.PlacementObject
+	// Others match as well and are not followed, the next one in line first.
+	Others []hubv1.PlacementObject
+}
+
+// InvalidPlacement is a placement in whose scope the object may be and whose selectors cannot be read.
+type InvalidPlacement struct {
+	Placement hubv1.PlacementObject
+	Err       error
+}
+
+// Choose says which placement an object follows. current is the one that it follows now, nil if none; it is the same placement if
+// kind, namespace and name are equal, whatever its uid, so that a placement that was made again keeps its objects.
+//
+//   - The current placement keeps the object while it matches, unless one that comes before it has preemption Always.
+//   - The current placement also keeps the object while its selectors cannot be read: a typing error moves nothing.
+//   - Otherwise the first one in the order of precedence is followed. A placement that is being deleted matches nothing.
+func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, current *hubv1.PlacementReference) (Choice, []InvalidPlacement) {
+	var (
+		matching   []candidate
+		invalid    []InvalidPlacement
+		unreadable hubv1.PlacementObject // the current placement, if its selectors cannot be read
+	)
+	for _, p := range placements {
+		if p.GetDeletionTimestamp() != nil {
+			continue
+		}
+		specificity, err := match(object, p)
+		switch {
+		case err != nil:
+			invalid = append(invalid, InvalidPlacement{Placement: p, Err: err})
+			if refersTo(current, p) {
+				unreadable = p
+			}
+		case specificity != hubv1.MatchesNot:
+			matching = append(matching, candidate{PlacementObject: p, specificity: specificity})
+		}
+	}
+	slices.SortFunc(matching, precedence)
+	slices.SortFunc(invalid, func(a, b InvalidPlacement) int {
+		return cmp.Or(cmp.Compare(a.Placement.GetNamespace(), b.Placement.GetNamespace()), cmp.Compare(a.Placement.GetName(), b.Placement.GetName()))
+	})
+
+	if unreadable != nil {
+		return Choice{Winner: unreadable, Others: without(matching, -1)}, invalid
+	}
+	if len(matching) == 0 {
+		return Choice{}, invalid
+	}
+	w := winner(matching, current)
+	return Choice{Winner: matching[w].PlacementObject, Others: without(matching, w)}, invalid
+}
+
+type candidate struct {
+	hubv1.PlacementObject
+	specificity hubv1.Specificity
+}
+
+// winner returns the index of the placement to follow among those that match, sorted by precedence.
+func winner(matching []candidate, current *hubv1.PlacementReference) int {
+	held := slices.IndexFunc(matching, func(c candidate) bool { return refersTo(current, c.PlacementObject) })
+	if held < 0 {
+		return 0
+	}
+	for i, c := range matching[:held] {
+		if c.PlacementSpec().Preemption == hubv1.PreemptionAlways {
+			return i
+		}
+	}
+	return held
+}
+
+// precedence: a namespaced placement before every cluster-scoped one, then priority, then the narrower selector, then the name.
+func precedence(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(scope(a), scope(b)),
+		cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority),
+		cmp.Compare(b.specificity, a.specificity),
+		cmp.Compare(a.GetName(), b.GetName()),
+	)
+}
+
+func scope(c candidate) int {
+	if c.GetNamespace() != "" {
+		return 0
+	}
+	return 1
+}
+
+func match(object hubv1.SelectableObject, p hubv1.PlacementObject) (hubv1.Specificity, error) {
+	inScope, err := hubv1.InScope(p.GetNamespace(), p.SelectedNamespaces(), object)
+	if err != nil || !inScope {
+		return hubv1.MatchesNot, err
+	}
+	return hubv1.Match(p.PlacementSpec().ResourceSelectors, object)
+}
+
+func refersTo(ref *hubv1.PlacementReference, p hubv1.PlacementObject) bool {
+	if ref == nil || ref.Namespace != p.GetNamespace() || ref.Name != p.GetName() {
+		return false
+	}
+	// Objects from a typed client often carry no kind; the namespace tells the two kinds apart.
+	return (ref.Kind == "Placement") == (p.GetNamespace() != "")
+}
+
+func without(matching []candidate, index int) []hubv1.PlacementObject {
+	var out []hubv1.PlacementObject
+	for i, c := range matching {
+		if i != index {
+			out = append(out, c.PlacementObject)
+		}
+	}
+	return out
+}

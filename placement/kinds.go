@@ -1,0 +1,62 @@
+package placement
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// anyKind stands for every kind of a group.
+const anyKind = "*"
+
+// actsOnServer are kinds that take effect on any API server that holds them.
+var actsOnServer = map[schema.GroupKind]bool{
+	{Group: "rbac.authorization.k8s.io", Kind: anyKind}:    true,
+	{Group: "admissionregistration.k8s.io", Kind: anyKind}: true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:  true,
+	{Group: "", Kind: "ResourceQuota"}:                     true,
+	{Group: "", Kind: "LimitRange"}:                        true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:    true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:    true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:        true,
+}
+
+// workloads are kinds that start pods where there are nodes or a controller-manager.
+var workloads = map[schema.GroupKind]bool{
+	{Group: "", Kind: "Pod"}:                   true,
+	{Group: "", Kind: "ReplicationController"}: true,
+	{Group: "apps", Kind: "Deployment"}:        true,
+	{Group: "apps", Kind: "StatefulSet"}:       true,
+	{Group: "apps", Kind: "DaemonSet"}:         true,
+	{Group: "apps", Kind: "ReplicaSet"}:        true,
+	{Group: "batch", Kind: "Job"}:              true,
+	{Group: "batch", Kind: "CronJob"}:          true,
+}
+
+// HubWouldRun says whether the hub itself would act on an object of this kind, so that placing it needs hubExecution Allowed.
+// hubRunsWorkloads is true if the hub has nodes or a controller-manager. CustomResourceDefinitions are exempt: the hub must serve
+// what it federates.
+func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
+	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
+		return true
+	}
+	return hubRunsWorkloads && workloads[gk]
+}
+
+// orphanedByDefault are kinds whose deletion takes other people's objects with it.
+var orphanedByDefault = map[schema.GroupKind]bool{
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	{Group: "", Kind: "Namespace"}:                                    true,
+}
+
+// DefaultRemoval is what becomes of member objects of this kind, with the defaults filled in: when the hub object is deleted, and
+// when a cluster is no longer selected.
+func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
+	policy := hubv1.RemovalDelete
+	if orphanedByDefault[gk] {
+		policy = hubv1.RemovalOrphan
+	}
+	return cmp.Or(p.WhenDeleted, policy), cmp.Or(p.WhenUnselected, policy)
+}
