@@ -1,0 +1,77 @@
+package kindwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var errNoAnswer = errors.New("no answer")
+
+// isExpired means that the server does not know the state that was asked for: no more, or, restored from a backup, not yet.
+func isExpired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// isNotServed covers the mapper's answer and the server's: lists and watches are answered with 404 only if the kind is missing.
+func isNotServed(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
+}
+
+// classify returns the reason and the message for an error that is not expiry.
+func classify(err error) (reason, message string) {
+	var status apierrors.APIStatus
+	switch {
+	case isNotServed(err):
+		reason = hubv1.ReasonKindNotServed
+	case apierrors.IsForbidden(err):
+		reason = hubv1.ReasonForbidden
+	case apierrors.IsUnauthorized(err):
+		reason = hubv1.ReasonUnauthorized
+	case apierrors.IsTooManyRequests(err):
+		reason = hubv1.ReasonThrottled
+	case errors.As(err, &status) && !apierrors.HasStatusCause(err, "ClientWatchDecoding"): // else client-go made it of a broken stream
+		reason = hubv1.ReasonServerError
+	default:
+		reason = hubv1.ReasonUnreachable
+	}
+	return reason, fmt.Sprintf("%.256s", err.Error())
+}
+
+// retryAfter is how long to pause after so many failures in a row: 0.2 s doubling to 60 s, for a kind that is not served 5 s
+// doubling to 60 s, and never less than the server asked for. Jitter keeps kinds and clusters apart.
+func retryAfter(failures int, err error) time.Duration {
+	const longest = 60 * time.Second
+	first := 200 * time.Millisecond
+	if isNotServed(err) {
+		first = 5 * time.Second
+	}
+	pause := min(first<<min(failures, 10), longest)
+	if pause < longest {
+		pause = min(pause+rand.N(pause/2), longest)
+	} else {
+		pause -= rand.N(pause / 4)
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		pause = max(pause, time.Duration(min(seconds, 300))*time.Second)
+	}
+	return pause
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

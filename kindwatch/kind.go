@@ -1,0 +1,206 @@
+package kindwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// errRestart is the cause by which Restart ends an attempt.
+var errRestart = errors.New("restart asked for")
+
+// kind is the state machine of one kind. Its run is the only writer.
+type kind struct {
+	gvk     schema.GroupVersionKind
+	options *Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu        sync.RWMutex
+	objects   map[string]metav1.Object
+	state     State
+	interrupt context.CancelCauseFunc // ends the attempt under way
+
+	// The rest belongs to run.
+
+	resource schema.GroupVersionResource // empty until resolved
+	version  string                      // where the watch goes on; empty: list first
+	failures int                         // attempts in a row that brought nothing
+	broken   int                         // errors in a row inside of a watch
+}
+
+func newKind(ctx context.Context, gvk schema.GroupVersionKind, o *Options) *kind {
+	ctx, cancel := context.WithCancel(ctx)
+	return &kind{gvk: gvk, options: o, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}}
+}
+
+// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it.
+func (k *kind) run() {
+	for k.ctx.Err() == nil {
+		ctx, interrupt := context.WithCancelCause(k.ctx)
+		k.mu.Lock()
+		k.interrupt = interrupt
+		k.mu.Unlock()
+
+		err := k.attempt(ctx)
+		wait(ctx, k.settle(ctx, err))
+		interrupt(nil)
+	}
+}
+
+func (k *kind) restart() {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.interrupt != nil {
+		k.interrupt(errRestart)
+	}
+}
+
+// attempt resolves and lists if that is still to be done, then watches until the watch ends.
+func (k *kind) attempt(ctx context.Context) error {
+	if k.resource.Empty() {
+		r, err := k.options.Resolve(k.gvk)
+		if err != nil {
+			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
+		}
+		k.resource = r
+	}
+	if k.version == "" {
+		if err := k.list(ctx); err != nil {
+			return fmt.Errorf("listing %s: %w", k.gvk, err)
+		}
+	}
+	if err := k.watch(ctx); err != nil {
+		return fmt.Errorf("watching %s: %w", k.gvk, err)
+	}
+	return nil
+}
+
+// settle notes how an attempt ended and says how long to pause before the next.
+func (k *kind) settle(ctx context.Context, err error) time.Duration {
+	if context.Cause(ctx) != nil { // stopped or restarted: the error is of our own making
+		k.failures = 0
+		return 0
+	}
+	pause := retryAfter(k.failures, err)
+	k.failures++
+	switch {
+	case err == nil:
+		return pause
+	case isExpired(err):
+		k.version = ""
+		return pause
+	case isNotServed(err):
+		k.resource, k.version = schema.GroupVersionResource{}, ""
+	}
+	reason, message := classify(err)
+	k.report(func(s *State) { s.Reason, s.Message = reason, message })
+	return pause
+}
+
+// report changes the state and tells of it if there was something to tell.
+func (k *kind) report(change func(*State)) {
+	k.mu.Lock()
+	before := k.state
+	change(&k.state)
+	if k.state.Synced != before.Synced || k.state.Reason != before.Reason {
+		k.state.Since = time.Now()
+	}
+	after := k.state
+	k.mu.Unlock()
+	if after != before && k.ctx.Err() == nil {
+		k.options.OnState(k.gvk, after)
+	}
+}
+
+// change is what the handler is told of one object.
+type change struct{ old, new metav1.Object }
+
+func (k *kind) tell(changes ...change) {
+	for _, c := range changes {
+		if k.ctx.Err() != nil {
+			return
+		}
+		k.options.Handler(k.gvk, c.old, c.new)
+	}
+}
+
+// put stores one object of the watch.
+func (k *kind) put(key string, object metav1.Object) {
+	k.mu.Lock()
+	if k.objects == nil {
+		k.objects = map[string]metav1.Object{}
+	}
+	old := k.objects[key]
+	k.objects[key] = object
+	k.mu.Unlock()
+	k.tell(change{old, object})
+}
+
+// drop forgets one object that the watch says is deleted.
+func (k *kind) drop(key string) {
+	k.mu.Lock()
+	old, ok := k.objects[key]
+	delete(k.objects, key)
+	k.mu.Unlock()
+	if ok {
+		k.tell(change{old, nil})
+	}
+}
+
+// replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its former
+// copy stays.
+func (k *kind) replace(listed map[string]metav1.Object) {
+	var gone, there []change
+	k.mu.Lock()
+	for key, old := range k.objects {
+		if _, ok := listed[key]; !ok {
+			gone = append(gone, change{old, nil})
+		}
+	}
+	for key, object := range listed {
+		old := k.objects[key]
+		switch {
+		case object == nil && old == nil:
+			delete(listed, key)
+		case object == nil:
+			listed[key] = old
+		case !same(old, object):
+			there = append(there, change{old, object})
+		}
+	}
+	k.objects = listed
+	k.mu.Unlock()
+	k.tell(gone...)
+	k.tell(there...)
+}
+
+func same(a, b metav1.Object) bool {
+	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal: what an object
+// holds is up to whoever wrote it on that server, and must not end the process.
+func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
+	refuse := func(why any) {
+		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))
+		k.report(func(s *State) { s.Refused = text })
+		out = nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			refuse(p)
+		}
+	}()
+	out, err := k.options.Transform(u)
+	if err != nil {
+		refuse(err)
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package kindwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// A watch that ends sooner and brought nothing is a failure, so that a server which drops watches at once is not asked
+	// five times a second; one that holds so long counts as repaired, even if nothing happens.
+	shortWatch = 500 * time.Millisecond
+	// So many errors in a row inside of a watch make us doubt the place where it goes on.
+	brokenBeforeList = 3
+)
+
+var errShortWatch = errors.New("the server ended the watch at once")
+
+// watch follows the kind from k.version on. It returns nil if the watch brought something, or held for a while, before it ended.
+func (k *kind) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := k.open(ctx, cancel)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+
+	works := false
+	working := func() {
+		works, k.failures, k.broken = true, 0, 0
+		k.report(func(s *State) { s.Reason, s.Message = "", "" })
+	}
+	holds := time.NewTimer(shortWatch)
+	defer holds.Stop()
+	idle := time.NewTimer(k.options.IdleTimeout)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-idle.C:
+			return nil
+		case <-holds.C:
+			working()
+		case e, ok := <-w.ResultChan():
+			switch {
+			case !ok && works:
+				return nil
+			case !ok:
+				return errShortWatch
+			case e.Type == watch.Error:
+				return k.streamError(e)
+			case k.goesBack(e):
+				k.version = ""
+				return nil
+			}
+			working()
+			idle.Reset(k.options.IdleTimeout)
+			k.take(e)
+		}
+	}
+}
+
+// goesBack is true for an event that is older than what was already seen: the server was restored from a backup, and a watch
+// would stay silent until it has caught up.
+func (k *kind) goesBack(e watch.Event) bool {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.version)
+	return err == nil && order < 0
+}
+
+// open asks for the watch. Servers send the head of the answer at once, so that a late one means that nobody is there.
+func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
+	late := time.AfterFunc(k.options.ListTimeout, cancel)
+	w, err := k.options.Client.Resource(k.resource).Watch(ctx, metav1.ListOptions{
+		LabelSelector:       k.options.LabelSelector,
+		ResourceVersion:     k.version,
+		AllowWatchBookmarks: true,
+		TimeoutSeconds:      ptr.To(300 + rand.Int64N(300)), // spread, so that watches opened together do not end together
+	})
+	if late.Stop() {
+		return w, err
+	}
+	if err == nil {
+		w.Stop()
+	}
+	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.options.ListTimeout)
+}
+
+// streamError is what the server, or the decoder, said in place of an event.
+func (k *kind) streamError(e watch.Event) error {
+	if k.broken++; k.broken >= brokenBeforeList {
+		k.broken, k.version = 0, ""
+	}
+	return apierrors.FromObject(e.Object)
+}
+
+func (k *kind) take(e watch.Event) {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	key := Key(u.GetNamespace(), u.GetName())
+	version := u.GetResourceVersion()
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		if object := k.transform(u); object != nil {
+			k.put(key, object)
+		}
+	case watch.Deleted:
+		k.drop(key)
+	}
+	if version != "" {
+		k.version = version
+	}
+}
