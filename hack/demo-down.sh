@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Ends what demo.sh left running and removes its state.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin/lab down --dir "$PWD/.cache/demo"

@@ -1,0 +1,196 @@
+// Package dispatch brings each binding's decision to its members: it renders the manifest, applies or withdraws it
+// through the door of package member, and hands the outcome on. It decides nothing and writes nothing to the hub.
+//
+// Every member has a queue and workers of its own, made when the member is engaged and ended with its link, so that a
+// slow, hung or throttling member costs its own rows only. A key is a binding; an event carries nothing else, and each
+// run reads everything again.
+//
+// A member that is away has no queue: its rows are the business of hub/report, and all its keys are queued anew when it
+// is back.
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Templates gives the hub's own objects from memory.
+type Templates interface {
+	// Get returns the hub object; it is shared and must not be changed.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+}
+
+// Recorder takes every outcome.
+type Recorder interface {
+	Record(binding types.NamespacedName, cluster string, o member.Outcome)
+}
+
+// Options of a Dispatcher. All but DeniedMetadataPrefixes, Workers and Clock are required.
+type Options struct {
+	// Client reads bindings, policies, clusters and namespaces from the cache.
+	Client client.Client
+	// APIReader reads a binding uncached before its object is withdrawn.
+	APIReader client.Reader
+	Fleet     member.Fleet
+	Templates Templates
+	Recorder  Recorder
+	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
+	DeniedMetadataPrefixes []string
+	// Workers per member. Default 8.
+	Workers int
+	Clock   clock.PassiveClock
+}
+
+// Dispatcher keeps one queue per engaged member.
+type Dispatcher struct {
+	opts Options
+
+	mu     sync.RWMutex
+	queues map[string]*queue
+}
+
+// New returns a Dispatcher without members.
+func New(opts Options) *Dispatcher {
+	if opts.Workers == 0 {
+		opts.Workers = 8
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	return &Dispatcher{opts: opts, queues: map[string]*queue{}}
+}
+
+// Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx.
+// A queue that an earlier link left behind ends when that link's context does.
+func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
+	q, err := newQueue(cluster, d.opts)
+	if err != nil {
+		return fmt.Errorf("making the dispatch queue of cluster %q: %w", cluster, err)
+	}
+	d.mu.Lock()
+	d.queues[cluster] = q
+	d.mu.Unlock()
+
+	go func() {
+		q.run(ctx)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.queues[cluster] == q {
+			delete(d.queues, cluster)
+		}
+	}()
+	go d.WakeCluster(ctx, cluster)
+	return nil
+}
+
+// WakeCluster queues every binding that names the cluster, behind whatever changes now.
+func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
+	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
+}
+
+// WakeKind queues the bindings of one kind that name the cluster: the member serves the kind now, or no longer.
+func (d *Dispatcher) WakeKind(ctx context.Context, cluster string, gk schema.GroupKind) {
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
+		return hubv1.ObjectOf(b).GroupKind() == gk && b.BindingSpec().Target(cluster) != nil
+	}, cluster)
+}
+
+// WakeObject queues the binding of a hub object for all its targets.
+func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
+	b := hubv1.NewBinding(id.BindingKey())
+	if err := d.opts.Client.Get(ctx, id.BindingKey(), b); err != nil {
+		return // it has no binding yet: the binding's own event will wake it
+	}
+	d.wakeBinding(b, normalPriority)
+}
+
+// Wake queues one binding for one cluster: its object there changed.
+func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
+	d.mu.RLock()
+	q := d.queues[cluster]
+	d.mu.RUnlock()
+	if q != nil {
+		q.add(binding, normalPriority, 0)
+	}
+}
+
+func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
+	key := client.ObjectKeyFromObject(b)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, t := range b.BindingSpec().Clusters {
+		if q := d.queues[t.Name]; q != nil {
+			q.add(key, priority, 0)
+		}
+	}
+}
+
+// wakeWhere queues the bindings that match, for the given clusters or for all their targets.
+func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, clusters ...string) {
+	bindings, err := listBindings(ctx, d.opts.Client, "")
+	if err != nil {
+		return // the cache is ending: so is this process
+	}
+	for _, b := range bindings {
+		if !match(b) {
+			continue
+		}
+		if len(clusters) == 0 {
+			d.wakeBinding(b, priority)
+			continue
+		}
+		for _, c := range clusters {
+			d.mu.RLock()
+			if q := d.queues[c]; q != nil {
+				q.add(client.ObjectKeyFromObject(b), priority, 0)
+			}
+			d.mu.RUnlock()
+		}
+	}
+}
+
+// listBindings lists bindings of both scopes from the cache; a namespace limits it to that namespace.
+func listBindings(ctx context.Context, c client.Reader, namespace string) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	var namespaced hubv1.ResourceBindingList
+	if err := c.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing bindings: %w", err)
+	}
+	for i := range namespaced.Items {
+		out = append(out, &namespaced.Items[i])
+	}
+	if namespace != "" {
+		return out, nil
+	}
+	var cluster hubv1.ClusterResourceBindingList
+	if err := c.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing cluster bindings: %w", err)
+	}
+	for i := range cluster.Items {
+		out = append(out, &cluster.Items[i])
+	}
+	return out, nil
+}
+
+const (
+	normalPriority = 0
+	// lowPriority is for replays: a change that is made now overtakes them.
+	lowPriority = -100
+
+	retrySoonFirst  = 200 * time.Millisecond
+	retrySoonMost   = 60 * time.Second
+	retrySlowFirst  = 15 * time.Second
+	retrySlowMost   = 5 * time.Minute
+	reconcileAtMost = 45 * time.Second
+)

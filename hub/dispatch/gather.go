@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// gather reads what the run needs from the hub's cache. What is gone stays nil; what could not be read is an error.
+func (r *run) gather(ctx context.Context) error {
+	c := r.queue.opts.Client
+	r.object.ObjectIdentity = hubv1.ObjectOf(r.binding)
+
+	var mcl hubv1.MemberCluster
+	switch found, err := get(ctx, c, types.NamespacedName{Name: r.target.Name}, &mcl); {
+	case err != nil:
+		return err
+	case found:
+		r.mcl = &mcl
+	}
+	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
+		var p hubv1.PlacementObject = &hubv1.Placement{}
+		if ref.Kind == "ClusterPlacement" {
+			p = &hubv1.ClusterPlacement{}
+		}
+		switch found, err := get(ctx, c, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, p); {
+		case err != nil:
+			return err
+		case found && p.GetUID() == ref.UID:
+			r.placement = p
+		}
+	}
+	if r.object.Namespace != "" {
+		var ns corev1.Namespace
+		if _, err := get(ctx, c, types.NamespacedName{Name: r.object.Namespace}, &ns); err != nil {
+			return err
+		}
+		r.namespaceLabels = ns.Labels
+		r.object.NamespaceLabels = ns.Labels
+	}
+	return nil
+}
+
+func get(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := c.Get(ctx, key, into)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
+	}
+	return err == nil, nil
+}
+
+// policy is the part of the placement that says how to write; the defaults hold when the placement is gone.
+func (r *run) policy() hubv1.PlacementSpec {
+	if r.placement == nil {
+		return hubv1.PlacementSpec{}
+	}
+	return *r.placement.PlacementSpec()
+}
+
+// suspended says whether the placement forbids writing to this cluster.
+func (r *run) suspended() bool {
+	s := r.policy().Suspend
+	if s.Dispatching {
+		return true
+	}
+	for _, name := range s.Clusters {
+		if name == r.target.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package dispatch
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// queue is one member's work: its keys, its workers and what it remembers of each key.
+type queue struct {
+	cluster    string
+	opts       Options
+	controller controller.TypedController[types.NamespacedName]
+	soon, slow workqueue.TypedRateLimiter[types.NamespacedName]
+	fights     *fights
+
+	mu     sync.Mutex
+	work   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	early  []earlyKey                                        // keys that came before
+	memory map[types.NamespacedName]memory
+}
+
+// memory is what a queue keeps of one binding between runs. It may be lost at any time.
+type memory struct {
+	last member.Outcome // of the last apply
+	gvk  schema.GroupVersionKind
+}
+
+type earlyKey struct {
+	key      types.NamespacedName
+	priority int
+}
+
+func newQueue(cluster string, opts Options) (*queue, error) {
+	q := &queue{
+		cluster: cluster,
+		opts:    opts,
+		soon:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
+		slow:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySlowFirst, retrySlowMost),
+		fights:  newFights(opts.Clock),
+		memory:  map[types.NamespacedName]memory{},
+	}
+	yes := true
+	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
+		Reconciler:              q,
+		MaxConcurrentReconciles: opts.Workers,
+		SkipNameValidation:      &yes, // one per member; they share their metrics
+		UsePriorityQueue:        &yes,
+		RecoverPanic:            &yes,
+		ReconciliationTimeout:   reconcileAtMost,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
+		LogConstructor: func(key *types.NamespacedName) logr.Logger {
+			log := ctrl.Log.WithName("dispatch").WithValues("cluster", cluster)
+			if key != nil {
+				log = log.WithValues("binding", *key)
+			}
+			return log
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	q.controller = c
+	return q, c.Watch(source.TypedFunc[types.NamespacedName](q.open))
+}
+
+// open takes the controller's queue as soon as it exists.
+func (q *queue) open(_ context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.work = work.(priorityqueue.PriorityQueue[types.NamespacedName])
+	for _, e := range q.early {
+		q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &e.priority}, e.key)
+	}
+	q.early = nil
+	return nil
+}
+
+// run works until ctx ends.
+func (q *queue) run(ctx context.Context) {
+	if err := q.controller.Start(ctx); err != nil {
+		ctrl.Log.WithName("dispatch").Error(err, "Dispatch queue ended", "cluster", q.cluster)
+	}
+}
+
+func (q *queue) add(key types.NamespacedName, priority int, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.work == nil {
+		q.early = append(q.early, earlyKey{key: key, priority: priority})
+		return
+	}
+	q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, key)
+}
+
+// retry turns an outcome into the next try of its key. Delays are spread by a fifth, so that the keys of a member that
+// comes back do not all knock at once.
+func (q *queue) retry(key types.NamespacedName, o member.Outcome) reconcile.Result {
+	var after time.Duration
+	switch o.Retry {
+	case member.RetrySoon:
+		q.slow.Forget(key)
+		after = q.soon.When(key)
+	case member.RetrySlowly:
+		q.soon.Forget(key)
+		after = q.slow.When(key)
+	case member.RetryAfter:
+		after = max(o.After, retrySoonFirst)
+	default:
+		q.soon.Forget(key)
+		q.slow.Forget(key)
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: jitter(after)}
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/5+1))
+}
+
+func (q *queue) remember(key types.NamespacedName, m memory) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.memory[key] = m
+}
+
+func (q *queue) recall(key types.NamespacedName) memory {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.memory[key]
+}
+
+func (q *queue) forget(key types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.memory, key)
+	q.soon.Forget(key)
+	q.slow.Forget(key)
+	q.fights.forget(key)
+}

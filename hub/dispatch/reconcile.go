@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Reconcile brings one binding to this queue's cluster.
+func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	cl, err := q.opts.Fleet.Get(q.cluster)
+	if err != nil {
+		return reconcile.Result{}, nil // away: hub/report says so, and all keys come back with the link
+	}
+	binding := hubv1.NewBinding(key)
+	if err := q.opts.Client.Get(ctx, key, binding); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			q.end(cl, key)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading binding %s: %w", key, err)
+	}
+	target := binding.BindingSpec().Target(q.cluster)
+	if target == nil {
+		q.end(cl, key)
+		return reconcile.Result{}, nil
+	}
+	run := &run{queue: q, cluster: cl, key: key, binding: binding, target: target}
+	if err := run.gather(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	step := run.apply
+	if target.State == hubv1.TargetAbsent {
+		step = run.withdraw
+	}
+	outcome, known := step(ctx)
+	if !known {
+		return reconcile.Result{}, nil
+	}
+	q.opts.Recorder.Record(key, q.cluster, outcome)
+	if outcome.Wrote {
+		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
+	}
+	return q.retry(key, outcome), nil
+}
+
+// end drops what is remembered of a binding that this cluster has no part in any more.
+func (q *queue) end(cl member.Cluster, key types.NamespacedName) {
+	if gvk := q.recall(key).gvk; gvk.Kind != "" {
+		cl.Forget(gvk, key)
+	}
+	q.forget(key)
+}
+
+// run is one pass over one binding and one cluster.
+type run struct {
+	queue   *queue
+	cluster member.Cluster
+	key     types.NamespacedName
+	binding hubv1.BindingObject
+	target  *hubv1.BindingTarget
+
+	// Set by gather.
+	object          hubv1.SelectableObject
+	mcl             *hubv1.MemberCluster // nil if there is none
+	placement       hubv1.PlacementObject // nil if it is gone
+	namespaceLabels map[string]string
+}
+
+// outcome makes an outcome that no call to the member was needed for.
+func outcome(applied metav1.ConditionStatus, reason, format string, args ...any) member.Outcome {
+	return member.Outcome{Applied: applied, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

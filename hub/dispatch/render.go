@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// render makes the manifest for this cluster. A policy that cannot be followed is an outcome: what runs stays as it is.
+// An error means that the hub could not be read.
+func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
+	policies, err := listPolicies(ctx, r.queue.opts.Client, r.object.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	matching, err := overrides.Matching(policies, r.object)
+	if err != nil {
+		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
+	}
+	labels := map[string]string{}
+	if r.mcl != nil {
+		labels = r.mcl.SelectableLabels()
+	}
+	result, err := overrides.Render(template, overrides.Cluster{Name: r.target.Name, Labels: labels}, matching,
+		overrides.Options{DeniedMetadataPrefixes: r.queue.opts.DeniedMetadataPrefixes})
+	if err != nil {
+		reason := hubv1.ReasonOverrideInvalid
+		if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
+			reason = hubv1.ReasonOverrideConflict
+		}
+		return nil, refused(reason, err), nil
+	}
+	return result.Manifest, nil, nil
+}
+
+func refused(reason string, err error) *member.Outcome {
+	o := outcome(metav1.ConditionFalse, reason, "%s", err)
+	return &o
+}
+
+// listPolicies lists the override policies that may speak of objects in a namespace, or of cluster-scoped objects.
+func listPolicies(ctx context.Context, c client.Reader, namespace string) ([]hubv1.OverridePolicyObject, error) {
+	var out []hubv1.OverridePolicyObject
+	if namespace != "" {
+		var namespaced hubv1.OverridePolicyList
+		if err := c.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing override policies: %w", err)
+		}
+		for i := range namespaced.Items {
+			out = append(out, &namespaced.Items[i])
+		}
+	}
+	var cluster hubv1.ClusterOverridePolicyList
+	if err := c.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing cluster override policies: %w", err)
+	}
+	for i := range cluster.Items {
+		out = append(out, &cluster.Items[i])
+	}
+	return out, nil
+}

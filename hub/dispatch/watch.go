@@ -1,0 +1,111 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Watch queues keys for every change on the hub that can change what a member shall hold. Changes of templates come
+// through WakeObject, those on members through Wake.
+func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error {
+	bindings := handler(func(before, after hubv1.BindingObject) {
+		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+			return
+		}
+		if before != nil {
+			d.wakeBinding(before, normalPriority) // also the targets that are gone from it, to drop what is remembered
+		}
+		if after != nil {
+			d.wakeBinding(after, normalPriority)
+		}
+	})
+	policies := handler(func(before, after hubv1.OverridePolicyObject) {
+		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+			return
+		}
+		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
+	})
+	placements := handler(func(before, after hubv1.PlacementObject) {
+		if after == nil || (before != nil && before.GetGeneration() == after.GetGeneration()) {
+			return
+		}
+		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
+			ref := b.BindingSpec().PlacementRef
+			return ref != nil && ref.UID == after.GetUID()
+		})
+	})
+	clusters := handler(func(before, after *hubv1.MemberCluster) {
+		if before == nil || after == nil {
+			return // Engage queues everything of a new one
+		}
+		if equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) &&
+			equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
+			return
+		}
+		d.WakeCluster(ctx, after.Name)
+	})
+	namespaces := handler(func(before, after *corev1.Namespace) {
+		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+			return
+		}
+		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == after.Name })
+	})
+	for _, w := range []struct {
+		kind    client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{&hubv1.ResourceBinding{}, bindings}, {&hubv1.ClusterResourceBinding{}, bindings},
+		{&hubv1.OverridePolicy{}, policies}, {&hubv1.ClusterOverridePolicy{}, policies},
+		{&hubv1.Placement{}, placements}, {&hubv1.ClusterPlacement{}, placements},
+		{&hubv1.MemberCluster{}, clusters}, {&corev1.Namespace{}, namespaces},
+	} {
+		informer, err := informers.GetInformer(ctx, w.kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
+		}
+		if _, err := informer.AddEventHandler(w.handler); err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
+		}
+	}
+	return nil
+}
+
+// concerns says whether a policy may speak of a binding's object, by scope, group and kind alone: names and labels are
+// looked at when the manifest is rendered.
+func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
+	if p == nil || (p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace()) {
+		return false
+	}
+	gk := hubv1.ObjectOf(b).GroupKind()
+	for _, s := range p.OverrideSpec().ResourceSelectors {
+		if s.APIGroup == gk.Group && (s.Kind == "*" || s.Kind == gk.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// handler calls f with the object before and after an event; before is the zero value for an addition, after for a deletion.
+func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventHandler {
+	var none T
+	as := func(obj any) T {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		t, _ := obj.(T)
+		return t
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f(none, as(obj)) },
+		UpdateFunc: func(before, after any) { f(as(before), as(after)) },
+		DeleteFunc: func(obj any) { f(as(obj), none) },
+	}
+}

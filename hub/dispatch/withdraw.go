@@ -1,0 +1,39 @@
+package dispatch
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// withdraw takes the object away from the cluster, if an uncached read of the binding says so too: the cache may be
+// older than a decision that took the object back.
+func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
+	if r.cluster.IsHub() {
+		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: nothing is removed"), true
+	}
+	if r.suspended() {
+		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
+	}
+	fresh := hubv1.NewBinding(r.key)
+	if err := r.queue.opts.APIReader.Get(ctx, r.key, fresh); err != nil {
+		ctrl.LoggerFrom(ctx).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
+		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}, true
+	}
+	target := fresh.BindingSpec().Target(r.target.Name)
+	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
+		return member.Outcome{}, false
+	}
+	gvk := fresh.BindingSpec().ObjectRef.GroupVersionKind()
+	r.queue.remember(r.key, memory{gvk: gvk})
+	r.cluster.Observe(gvk, r.key) // the delete event wakes the key
+	o := r.cluster.Withdraw(ctx, member.WithdrawIntent{
+		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
+		Propagation: orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
+	})
+	return o, true
+}

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// auditEvent is the part of an audit event that says who did what.
+type auditEvent struct {
+	Verb           string
+	User           struct{ Username string }
+	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+	RequestURI     string
+}
+
+// checkAudit compares what the ServiceAccounts of both charts did in this run with what their roles allow: a refused
+// request means that a rule is missing, and an unused verb that there is one too many.
+func checkAudit(ctx context.Context) error {
+	var errs []error
+	for _, c := range []struct {
+		cluster *fleet.Cluster
+		account string
+		roles   []string
+	}{
+		{suite.Hub, "hanse-hub", []string{"hanse-hub", "hanse-hub-federated-kinds"}},
+		{suite.Members[shanghai], "hanse", []string{"hanse"}},
+	} {
+		rules, err := rulesOf(ctx, c.cluster, c.roles)
+		if err != nil {
+			return err
+		}
+		used, refused, err := readAudit(c.cluster.AuditLog, "system:serviceaccount:"+hubv1.SystemNamespace+":"+c.account)
+		if err != nil {
+			return err
+		}
+		for _, r := range refused {
+			errs = append(errs, fmt.Errorf("%s refused %s: a rule is missing", c.cluster.Name, r))
+		}
+		for _, r := range unused(rules, used) {
+			errs = append(errs, fmt.Errorf("%s: %s was never used: the rule can go", c.cluster.Name, r))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// rulesOf reads the rules of the named ClusterRoles, and of a Role of that name in hanse-system if there is one.
+func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, name := range names {
+		var role rbacv1.ClusterRole
+		if err := c.Get(ctx, types.NamespacedName{Name: name}, &role); err != nil {
+			return nil, fmt.Errorf("reading ClusterRole %s of %s: %w", name, c.Name, err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	var roles rbacv1.RoleList
+	if err := c.List(ctx, &roles); err != nil {
+		return nil, fmt.Errorf("listing Roles of %s: %w", c.Name, err)
+	}
+	for _, role := range roles.Items {
+		if slices.Contains(names, role.Name) && role.Namespace == hubv1.SystemNamespace {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules, nil
+}
+
+// readAudit returns the permissions that a user used, as "verb group/resource", and the requests that were refused.
+func readAudit(path, user string) (used map[string]bool, refused []string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	used = map[string]bool{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, nil, fmt.Errorf("reading the audit log: %w", err)
+		}
+		if e.User.Username != user || e.ObjectRef.Resource == "" {
+			continue
+		}
+		resource := e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			resource += "/" + e.ObjectRef.Subresource
+		}
+		what := e.Verb + " " + e.ObjectRef.APIGroup + "/" + resource
+		if e.ResponseStatus.Code == 403 {
+			if !slices.Contains(refused, what) {
+				refused = append(refused, what)
+			}
+			continue
+		}
+		used[what] = true
+		if e.Verb == "patch" && e.ResponseStatus.Code == 201 {
+			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply of a new object needs both
+		}
+	}
+	return used, refused, lines.Err()
+}
+
+// unused lists the verbs of rules that no request needed for any of the rule's resources, and the resources that no request named.
+func unused(rules []rbacv1.PolicyRule, used map[string]bool) []string {
+	var out []string
+	for _, r := range rules {
+		anyUsed := func(groups, resources, verbs []string) bool {
+			for _, g := range groups {
+				for _, res := range resources {
+					for _, v := range verbs {
+						if used[v+" "+g+"/"+res] {
+							return true
+						}
+					}
+				}
+			}
+			return false
+		}
+		for _, v := range r.Verbs {
+			if !anyUsed(r.APIGroups, r.Resources, []string{v}) {
+				out = append(out, v+" "+strings.Join(r.APIGroups, ",")+"/"+strings.Join(r.Resources, ","))
+			}
+		}
+		for _, res := range r.Resources {
+			if !anyUsed(r.APIGroups, []string{res}, r.Verbs) {
+				out = append(out, "any verb on "+strings.Join(r.APIGroups, ",")+"/"+res)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+// Package e2e runs a hub and three regional members on the lab and checks what users see. Hub and members are installed
+// by their charts, and the hub process runs with the ServiceAccount that the chart made; tests act as admins.
+//
+// The suite needs HANSE_LAB, HANSE_BIN and HANSE_HELM, which `make test-e2e` sets; without them it does not run.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// The members of lab/topologies/demo.yaml.
+const (
+	shanghai  = "cn-sha-1"
+	singapore = "ap-se-1"
+	frankfurt = "eu-fra-1"
+)
+
+var members = []string{singapore, shanghai, frankfurt} // sorted by name, as rows are
+
+// kinds are what the charts grant in this suite.
+var kinds = []fleet.Kind{
+	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"widgets"}, Status: true},
+	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
+	{APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
+}
+
+// suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it again.
+var suite struct {
+	*fleet.Fleet
+	hub *fleet.HubProcess
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	config, ok := fleet.FromEnvironment(root)
+	if !ok || testing.Short() {
+		fmt.Println("skipped: the end-to-end suite runs with make test-e2e")
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)
+	defer cancel()
+	config.Topology = filepath.Join(root, "lab", "topologies", "demo.yaml")
+	if config.Dir, err = os.MkdirTemp("", "hanse-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := 1
+	defer func() {
+		if suite.hub != nil {
+			_ = suite.hub.Kill()
+		}
+		if suite.Fleet != nil {
+			_ = suite.Down(context.Background()) // also after a time-out
+		}
+		if code == 0 {
+			_ = os.RemoveAll(config.Dir)
+		}
+	}()
+	if err := setUp(ctx, config); err != nil {
+		fmt.Fprintln(os.Stderr, "setting up the fleet:", err)
+		return code
+	}
+	code = m.Run()
+	if code == 0 && flag.Lookup("test.run").Value.String() == "" {
+		if err := checkAudit(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "comparing the audit logs with the charts' roles:", err)
+			code = 1
+		}
+	}
+	if code != 0 && suite.hub != nil {
+		fmt.Fprintf(os.Stderr, "end of the hub's log:\n%s\n", suite.hub.LogTail())
+	}
+	return code
+}
+
+// setUp brings up lab, CRDs, charts, members and hub, and waits until every member is ready.
+func setUp(ctx context.Context, config fleet.Config) error {
+	begin := time.Now()
+	say := func(what string) { fmt.Printf("[%3.0fs] %s\n", time.Since(begin).Seconds(), what) }
+	say("starting the lab")
+	f, err := fleet.Up(ctx, config)
+	if err != nil {
+		return err
+	}
+	suite.Fleet = f
+	say("installing CRDs and charts")
+	if err := applyCRD(ctx, f.Hub.Client, "testdata/widget-crd.yaml"); err != nil {
+		return err
+	}
+	if err := f.InstallHub(ctx, kinds); err != nil {
+		return err
+	}
+	for _, name := range members {
+		if err := applyCRD(ctx, f.Members[name].Client, "testdata/widget-crd.yaml"); err != nil {
+			return err
+		}
+		if err := f.InstallMember(ctx, f.Members[name], kinds); err != nil {
+			return err
+		}
+		if err := f.Join(ctx, f.Members[name], nil); err != nil {
+			return err
+		}
+	}
+	say("starting the hub")
+	if suite.hub, err = f.StartHub(ctx, "hub-a"); err != nil {
+		return err
+	}
+	for _, name := range members {
+		if err := poll(ctx, 30*time.Second, func() error { return memberReady(ctx, name) }); err != nil {
+			return err
+		}
+	}
+	say("the fleet is ready")
+	return nil
+}
+
+// applyCRD applies a CRD and waits until it is served.
+func applyCRD(ctx context.Context, c client.Client, path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying %s: %w", path, err)
+	}
+	return poll(ctx, 20*time.Second, func() error {
+		var served apiextensionsv1.CustomResourceDefinition
+		if err := c.Get(ctx, types.NamespacedName{Name: crd.GetName()}, &served); err != nil {
+			return err
+		}
+		for _, cond := range served.Status.Conditions {
+			if cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("CRD %s is not established", crd.GetName())
+	})
+}

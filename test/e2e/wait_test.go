@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// normal is how long anything may take that is not held up by a fault.
+const normal = 30 * time.Second
+
+// poll calls check until it returns nil, and returns its last error after the time-out.
+func poll(ctx context.Context, timeout time.Duration, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %w", timeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// eventually fails the test if check does not return nil within the time-out.
+func eventually(t *testing.T, timeout time.Duration, check func() error) {
+	t.Helper()
+	if err := poll(t.Context(), timeout, check); err != nil {
+		t.Fatalf("%v\nend of the hub's log:\n%s", err, suite.hub.LogTail())
+	}
+}
+
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func memberReady(ctx context.Context, name string) error {
+	return memberCondition(ctx, name, hubv1.ConditionReady, metav1.ConditionTrue, "")
+}
+
+// memberCondition is nil if the MemberCluster has the condition, with the reason unless that is empty.
+func memberCondition(ctx context.Context, name, conditionType string, status metav1.ConditionStatus, reason string) error {
+	var mcl hubv1.MemberCluster
+	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &mcl); err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(mcl.Status.Conditions, conditionType)
+	if c == nil || c.Status != status || (reason != "" && c.Reason != reason) {
+		return fmt.Errorf("MemberCluster %s: condition %s is %+v, want %s %s", name, conditionType, c, status, reason)
+	}
+	return nil
+}
+
+// namespace makes a namespace on the hub that goes with the test, along with everything federated from it.
+func namespace(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	must(t, suite.Hub.Create(t.Context(), ns))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), normal)
+		defer cancel()
+		w := widget(ns.Name, "")
+		if err := suite.Hub.DeleteAllOf(ctx, w, client.InNamespace(ns.Name)); err != nil {
+			t.Errorf("removing the widgets of %s: %v", ns.Name, err)
+		}
+	})
+	return ns.Name
+}
+
+var widgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
+
+// widget is a Widget with 3 replicas.
+func widget(namespace, name string) *unstructured.Unstructured {
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
+	w.SetGroupVersionKind(widgetKind)
+	w.SetNamespace(namespace)
+	w.SetName(name)
+	return w
+}
+
+// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace. No names means every cluster.
+func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placement {
+	t.Helper()
+	p := &hubv1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widgets"},
+		Spec: hubv1.PlacementSpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
+			Clusters:          hubv1.ClusterSelection{Names: names},
+		},
+	}
+	if len(names) == 0 {
+		p.Spec.Clusters = hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
+	}
+	must(t, suite.Hub.Create(t.Context(), p))
+	return p
+}
+
+// on reads the copy of a hub object on a member.
+func on(ctx context.Context, member string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	copied := &unstructured.Unstructured{}
+	copied.SetGroupVersionKind(obj.GroupVersionKind())
+	err := suite.Members[member].Get(ctx, client.ObjectKeyFromObject(obj), copied)
+	return copied, err
+}
+
+// replicasOn is nil if the copy on the member has so many spec.replicas.
+func replicasOn(ctx context.Context, member string, obj *unstructured.Unstructured, want int64) error {
+	copied, err := on(ctx, member, obj)
+	if err != nil {
+		return fmt.Errorf("on %s: %w", member, err)
+	}
+	if got, _, _ := unstructured.NestedInt64(copied.Object, "spec", "replicas"); got != want {
+		return fmt.Errorf("on %s: spec.replicas is %d, want %d", member, got, want)
+	}
+	return nil
+}
+
+// goneFrom is nil if the member does not have the object.
+func goneFrom(ctx context.Context, member string, obj *unstructured.Unstructured) error {
+	_, err := on(ctx, member, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s %s is still on %s", obj.GetKind(), obj.GetName(), member), err)
+}
+
+// bindingOf reads the binding of a hub object.
+func bindingOf(ctx context.Context, obj *unstructured.Unstructured) (hubv1.BindingObject, error) {
+	gvk := obj.GroupVersionKind()
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	b := hubv1.NewBinding(id.BindingKey())
+	return b, suite.Hub.Get(ctx, id.BindingKey(), b)
+}
+
+// rowIs is nil if the object's row for the cluster has applied and, unless empty, reason.
+func rowIs(ctx context.Context, obj *unstructured.Unstructured, cluster string, applied metav1.ConditionStatus, reason string) error {
+	b, err := bindingOf(ctx, obj)
+	if err != nil {
+		return err
+	}
+	row := b.BindingStatus().Row(cluster)
+	if row == nil || row.Applied != applied || (reason != "" && row.Reason != reason) {
+		return fmt.Errorf("row of %s on %s is %+v, want %s %s", obj.GetName(), cluster, row, applied, reason)
+	}
+	return nil
+}
+
+// bindingCondition is nil if the object's binding has the condition, with the reason unless that is empty.
+func bindingCondition(ctx context.Context, obj *unstructured.Unstructured, conditionType string, status metav1.ConditionStatus, reason string) error {
+	b, err := bindingOf(ctx, obj)
+	if err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, conditionType)
+	if c == nil || c.Status != status || (reason != "" && c.Reason != reason) {
+		return fmt.Errorf("binding of %s: condition %s is %+v, want %s %s", obj.GetName(), conditionType, c, status, reason)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Package fleet runs a hub and its members on the lab for tests and benchmarks, installed the way a user installs them:
+// both charts by helm, and the hub process with the ServiceAccount that the chart made. Nothing here needs Hanse's own code
+// but its API types.
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Config says where the programs are and what to run.
+type Config struct {
+	Lab      string // the lab's binary
+	Bin      string // folder with hanse-hub and hansectl
+	Helm     string // the helm binary
+	Charts   string // folder with both charts
+	Dir      string // state of the lab; made if it is missing
+	Topology string // topology file
+	Log      io.Writer
+}
+
+// FromEnvironment reads HANSE_LAB, HANSE_BIN and HANSE_HELM; ok is false if one is missing. root is the repository.
+func FromEnvironment(root string) (c Config, ok bool) {
+	c = Config{
+		Lab: os.Getenv("HANSE_LAB"), Bin: os.Getenv("HANSE_BIN"), Helm: os.Getenv("HANSE_HELM"),
+		Charts: filepath.Join(root, "charts"), Log: os.Stderr,
+	}
+	return c, c.Lab != "" && c.Bin != "" && c.Helm != ""
+}
+
+// Fleet is a running lab.
+type Fleet struct {
+	Config
+	Hub     *Cluster
+	Members map[string]*Cluster
+	// HubEtcdMetrics and MemberEtcdMetrics are the metrics pages of the two etcds.
+	HubEtcdMetrics, MemberEtcdMetrics string
+}
+
+// Cluster is one control plane with an admin's access that goes around the fault proxy.
+type Cluster struct {
+	Name   string
+	Region string
+	// Kubeconfig is the admin's; ProxyKubeconfig goes through the fault proxy.
+	Kubeconfig, ProxyKubeconfig string
+	Server, ProxyServer         string
+	CAFile                      string
+	AuditLog                    string
+	Config                      *rest.Config
+	client.Client               // uncached
+}
+
+// Scheme knows the kinds of Kubernetes and of Hanse.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	_ = clientgoscheme.AddToScheme(s) // these fail only for kinds registered twice
+	_ = hubv1.AddToScheme(s)
+	return s
+}
+
+// labStatus is the part of `lab status -o json` that is used here.
+type labStatus struct {
+	Clusters []struct {
+		Name, Region, Server, ProxyServer, Kubeconfig, ProxyKubeconfig, CAFile, AuditLog string
+		Hub                                                                              bool
+	}
+	Etcds []struct{ Name, MetricsURL string }
+}
+
+// Up starts the lab, or joins the one that runs in Dir.
+func Up(ctx context.Context, c Config) (*Fleet, error) {
+	f := &Fleet{Config: c, Members: map[string]*Cluster{}}
+	if _, err := f.LabCommand(ctx, "up", "--topology", c.Topology); err != nil {
+		return nil, err
+	}
+	return f, f.refresh(ctx)
+}
+
+// refresh reads what the lab runs.
+func (f *Fleet) refresh(ctx context.Context) error {
+	out, err := f.LabCommand(ctx, "status", "-o", "json")
+	if err != nil {
+		return err
+	}
+	var status labStatus
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return fmt.Errorf("reading the lab's status: %w", err)
+	}
+	for _, s := range status.Clusters {
+		config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+		if err != nil {
+			return fmt.Errorf("reading the kubeconfig of %s: %w", s.Name, err)
+		}
+		config.QPS = -1
+		cl, err := client.New(config, client.Options{Scheme: Scheme()})
+		if err != nil {
+			return fmt.Errorf("connecting to %s: %w", s.Name, err)
+		}
+		cluster := &Cluster{
+			Name: s.Name, Region: s.Region, Kubeconfig: s.Kubeconfig, ProxyKubeconfig: s.ProxyKubeconfig, Server: s.Server, ProxyServer: s.ProxyServer,
+			CAFile: s.CAFile, AuditLog: s.AuditLog, Config: config, Client: cl,
+		}
+		if s.Hub {
+			f.Hub = cluster
+			continue
+		}
+		f.Members[s.Name] = cluster
+	}
+	for _, e := range status.Etcds {
+		if e.Name == "hub" || strings.Contains(e.Name, "hub") {
+			f.HubEtcdMetrics = e.MetricsURL
+		} else {
+			f.MemberEtcdMetrics = e.MetricsURL
+		}
+	}
+	if f.Hub == nil {
+		return errors.New("the topology has no hub")
+	}
+	return nil
+}
+
+// Down ends the lab.
+func (f *Fleet) Down(ctx context.Context) error {
+	_, err := f.LabCommand(ctx, "down")
+	return err
+}
+
+// LabCommand runs the lab's binary on this lab and returns what it prints.
+func (f *Fleet) LabCommand(ctx context.Context, args ...string) (string, error) {
+	return f.run(ctx, nil, f.Lab, append(args, "--dir", f.Dir)...)
+}
+
+// Fault sets a fault on the member's proxy: ("cn-sha-1", "delay", "5s"); "none" ends it.
+func (f *Fleet) Fault(ctx context.Context, member string, mode ...string) error {
+	_, err := f.LabCommand(ctx, append([]string{"fault", member}, mode...)...)
+	return err
+}
+
+// Hansectl runs hansectl as an admin of the hub and returns what it prints on standard output.
+func (f *Fleet) Hansectl(ctx context.Context, args ...string) (string, error) {
+	return f.run(ctx, nil, filepath.Join(f.Bin, "hansectl"), append(args, "--kubeconfig", f.Hub.Kubeconfig)...)
+}
+
+// HelmCommand runs helm on a cluster.
+func (f *Fleet) HelmCommand(ctx context.Context, c *Cluster, args ...string) (string, error) {
+	home := filepath.Join(f.Dir, "helm")
+	env := []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+	return f.run(ctx, env, f.Helm, append(args, "--kubeconfig", c.Kubeconfig)...)
+}
+
+// run runs a program; an error holds what it printed last.
+func (f *Fleet) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("running %s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, tail(stderr.String()+stdout.String(), 2000))
+	}
+	return stdout.String(), nil
+}
+
+func tail(s string, most int) string {
+	s = strings.TrimSpace(s)
+	if len(s) > most {
+		s = "... " + s[len(s)-most:]
+	}
+	return s
+}

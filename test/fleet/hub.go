@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// HubProcess is one running hanse-hub.
+type HubProcess struct {
+	PID     int
+	LogFile string
+	Metrics string // address of its metrics page, plain HTTP on loopback
+
+	probes string
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error
+}
+
+// StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name tells replicas apart.
+// The process is the caller's to end.
+func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*HubProcess, error) {
+	token, err := f.Hub.Token(ctx, "hanse-hub")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := f.Hub.KubeconfigFor(token, false)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(f.Dir, name+".kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return nil, err
+	}
+	probes, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(f.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+
+	h := &HubProcess{LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", probes: "http://" + probes, ended: make(chan struct{})}
+	h.cmd = exec.Command(filepath.Join(f.Bin, "hanse-hub"), append([]string{
+		"--kubeconfig", path, "--leader-elect", "--namespace", hubv1.SystemNamespace,
+		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
+	}, args...)...)
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := h.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting hanse-hub: %w", err)
+	}
+	h.PID = h.cmd.Process.Pid
+	go func() {
+		h.err = h.cmd.Wait()
+		close(h.ended)
+	}()
+	return h, h.waitReady(ctx)
+}
+
+func (h *HubProcess) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if h.ready(ctx) {
+			return nil
+		}
+		select {
+		case <-h.ended:
+			return fmt.Errorf("hanse-hub ended before it was ready: %w: %s", errors.Join(h.err, errEnded), h.LogTail())
+		case <-ctx.Done():
+			return fmt.Errorf("hanse-hub is not ready after 60 s: %s", h.LogTail())
+		case <-tick.C:
+		}
+	}
+}
+
+var errEnded = errors.New("process ended")
+
+func (h *HubProcess) ready(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.probes+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// Kill ends the process at once, as a crash would.
+func (h *HubProcess) Kill() error { return h.end(syscall.SIGKILL) }
+
+// Stop asks the process to end and waits for it; one that does not end within 20 s is killed, which is an error.
+func (h *HubProcess) Stop() error { return h.end(syscall.SIGTERM) }
+
+// Signal sends a signal without waiting.
+func (h *HubProcess) Signal(s syscall.Signal) error { return h.cmd.Process.Signal(s) }
+
+func (h *HubProcess) end(s syscall.Signal) error {
+	if h.Ended() {
+		return nil
+	}
+	if err := h.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("signalling hanse-hub: %w", err)
+	}
+	select {
+	case <-h.ended:
+		return nil
+	case <-time.After(20 * time.Second):
+		_ = h.cmd.Process.Kill()
+		<-h.ended
+		return errors.New("hanse-hub did not end within 20 s of SIGTERM")
+	}
+}
+
+// Ended is true if the process is gone.
+func (h *HubProcess) Ended() bool {
+	select {
+	case <-h.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// LogTail is the end of the process' log.
+func (h *HubProcess) LogTail() string {
+	raw, err := os.ReadFile(h.LogFile)
+	if err != nil {
+		return err.Error()
+	}
+	return tail(string(raw), 4000)
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port)), nil
+}

@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Kind is one entry of federatedKinds (hub chart) and grantedKinds (member chart).
+type Kind struct {
+	APIGroups []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+	// Status lets the hub write the kind's status. It is not a value of the member chart.
+	Status bool `json:"status,omitempty"`
+}
+
+// InstallHub installs or upgrades the hub chart with these kinds and without pods: the lab has no kubelet.
+func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind) error {
+	values, err := f.valuesFile("hub-values.json", map[string]any{"replicas": 0, "federatedKinds": kinds, "uninstallHook": map[string]any{"enabled": false}})
+	if err != nil {
+		return err
+	}
+	_, err = f.HelmCommand(ctx, f.Hub, "upgrade", "--install", "hanse", filepath.Join(f.Charts, "hanse-hub"),
+		"--namespace", hubv1.SystemNamespace, "--create-namespace", "--values", values)
+	return err
+}
+
+// InstallMember installs or upgrades the member chart with these kinds.
+func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind) error {
+	granted := make([]Kind, 0, len(kinds))
+	for _, k := range kinds {
+		k.Status = false
+		granted = append(granted, k)
+	}
+	values, err := f.valuesFile(c.Name+"-values.json", map[string]any{"grantedKinds": granted})
+	if err != nil {
+		return err
+	}
+	_, err = f.HelmCommand(ctx, c, "upgrade", "--install", "hanse", filepath.Join(f.Charts, "hanse-member"),
+		"--namespace", hubv1.SystemNamespace, "--create-namespace", "--values", values)
+	return err
+}
+
+func (f *Fleet) valuesFile(name string, values map[string]any) (string, error) {
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(f.Dir, name)
+	return path, os.WriteFile(path, raw, 0o600)
+}
+
+// Token returns a token of a ServiceAccount in hanse-system.
+func (c *Cluster) Token(ctx context.Context, serviceAccount string) (string, error) {
+	clients, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return "", err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](6 * 3600)}}
+	answer, err := clients.CoreV1().ServiceAccounts(hubv1.SystemNamespace).CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s in %s: %w", serviceAccount, c.Name, err)
+	}
+	return answer.Status.Token, nil
+}
+
+// KubeconfigFor returns a kubeconfig of the cluster with a bearer token, by way of the fault proxy if proxied.
+func (c *Cluster) KubeconfigFor(token string, proxied bool) ([]byte, error) {
+	ca, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA of %s: %w", c.Name, err)
+	}
+	server := c.Server
+	if proxied && c.ProxyServer != "" {
+		server = c.ProxyServer
+	}
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{c.Name: {Server: server, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"hanse": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{c.Name: {Cluster: c.Name, AuthInfo: "hanse"}},
+		CurrentContext: c.Name,
+	})
+}
+
+// Join makes the Secret and the MemberCluster of a member whose chart is installed. Labels go onto the MemberCluster.
+func (f *Fleet) Join(ctx context.Context, c *Cluster, labels map[string]string) error {
+	token, err := c.Token(ctx, "hanse")
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := c.KubeconfigFor(token, true)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: c.Name}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	if err := client.IgnoreAlreadyExists(f.Hub.Create(ctx, secret)); err != nil {
+		return fmt.Errorf("creating the kubeconfig Secret of %s: %w", c.Name, err)
+	}
+	mcl := &hubv1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: labels},
+		Spec: hubv1.MemberClusterSpec{
+			Connection: hubv1.Connection{
+				Type:   hubv1.ConnectionDirect,
+				Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: c.Name, Key: "kubeconfig"}},
+			},
+			AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
+		},
+	}
+	if err := client.IgnoreAlreadyExists(f.Hub.Create(ctx, mcl)); err != nil {
+		return fmt.Errorf("creating MemberCluster %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// AsServiceAccount is a client config of the cluster with a ServiceAccount's token.
+func (c *Cluster) AsServiceAccount(ctx context.Context, serviceAccount string) (*rest.Config, error) {
+	token, err := c.Token(ctx, serviceAccount)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.AnonymousClientConfig(c.Config)
+	config.BearerToken = token
+	return config, nil
+}
