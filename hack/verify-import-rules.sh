@@ -17,6 +17,7 @@ breaches=(
 	"placement        $hanse/overrides"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
+	"kindwatch        $hanse/api/v1alpha1"
 	"member/health    net/http"
 	"member/apply     $hanse/placement"
 	"member/observe   $hanse/member/apply"
@@ -40,7 +41,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api placement overrides hub member)
+folders=$(printf './%s/...\n' api kindwatch placement overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 
