@@ -11,6 +11,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
+# What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
+ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
 BINARIES := hanse-hub hanse-member hansectl
 
 define say
@@ -146,9 +148,8 @@ test-envtest: lab ## Tests against a real API server
 .PHONY: test-e2e
 test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
 	$(call say,end-to-end tests on the lab)
-	HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/bin/race HANSE_HELM="$$($(TOOL) --path helm)" \
-		$(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
+	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: bench
 bench: build lab ## Measure throughput, latency and hub writes against a raw client loop
-	go run ./test/bench
+	$(call ON_LAB,bin) go run ./test/bench
