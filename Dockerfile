@@ -5,12 +5,7 @@ FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
-COPY api api
-COPY cmd cmd
-COPY hub hub
-COPY member member
-COPY overrides overrides
-COPY placement placement
+COPY . .
 ARG BINARY=hanse-hub
 ARG VERSION=unknown
 ARG TARGETOS
