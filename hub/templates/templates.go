@@ -1,0 +1,205 @@
+// Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
+//
+//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers.
+//   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for ever
+//     for a version that the hub no longer serves.
+//   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind itself
+//     stands. A kind that was deleted takes its objects with it, which is nobody's wish about an object.
+//
+// Not decided here: which objects are federated and where they go (hub/schedule).
+package templates
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// requestTimeout bounds each call that is not a watch.
+const requestTimeout = 10 * time.Second
+
+// Store holds the templates. It works in every replica, leader or not.
+type Store struct {
+	definitions client.Reader
+	discovery   discovery.DiscoveryInterface
+	requests    dynamic.Interface
+	watches     *kindwatch.Set
+
+	onChange []func(hubv1.ObjectIdentity)
+	onState  []func(schema.GroupKind)
+
+	mu     sync.Mutex
+	ctx    context.Context // of Start; nil before
+	wanted sets.Set[schema.GroupKind]
+	asked  bool // Want was called
+}
+
+var (
+	_ manager.Runnable               = &Store{}
+	_ manager.LeaderElectionRunnable = &Store{}
+)
+
+// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached.
+func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = requestTimeout
+	long := rest.CopyConfig(cfg)
+	long.Timeout = 0 // a time-out would cut watches
+
+	d, err := discovery.NewDiscoveryClientForConfig(short)
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client of the hub: %w", err)
+	}
+	requests, err := dynamic.NewForConfig(short)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for templates: %w", err)
+	}
+	watching, err := dynamic.NewForConfig(long)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that watches templates: %w", err)
+	}
+	s := &Store{definitions: apiReader, discovery: d, requests: requests}
+	s.watches = kindwatch.New(kindwatch.Options{
+		Client: watching,
+		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+			ctx, cancel := context.WithTimeout(s.context(), requestTimeout)
+			defer cancel()
+			return s.resource(ctx, gvk.GroupKind())
+		},
+		Transform: trim,
+		Handler:   s.changed,
+		OnState: func(gvk schema.GroupVersionKind, _ kindwatch.State) {
+			for _, f := range s.onState {
+				f(gvk.GroupKind())
+			}
+		},
+	})
+	return s, nil
+}
+
+// OnChange registers a function that is told of every object that comes, changes or goes. To be called before Start.
+func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
+
+// OnState registers a function that is told when the State of a kind changes. To be called before Start.
+func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
+
+// NeedLeaderElection is false: every replica renders from templates.
+func (*Store) NeedLeaderElection() bool { return false }
+
+// Start watches the wanted kinds until ctx ends.
+func (s *Store) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	for gk := range s.wanted {
+		s.watches.Start(ctx, unversioned(gk))
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+func (s *Store) context() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ctx
+}
+
+// Want makes kinds the ones that are watched; those wanted before and no longer are forgotten. The kinds of hanse.dev are
+// never templates.
+func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
+	wanted := sets.New[schema.GroupKind]()
+	for gk := range kinds {
+		if gk.Group != hubv1.GroupVersion.Group {
+			wanted.Insert(gk)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.wanted
+	s.wanted, s.asked = wanted, true
+	if s.ctx == nil {
+		return
+	}
+	for gk := range wanted.Difference(before) {
+		s.watches.Start(s.ctx, unversioned(gk))
+	}
+	for gk := range before.Difference(wanted) {
+		s.watches.Stop(unversioned(gk))
+	}
+}
+
+// Get returns a template; it is shared and must not be changed. Absence means nothing: see Live.
+func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	o, ok := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))
+	if !ok {
+		return nil, false
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	return u, ok
+}
+
+// List returns the objects of a kind, in no order.
+func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
+	objects := s.watches.List(unversioned(gk))
+	ids := make([]hubv1.ObjectIdentity, len(objects))
+	for i, o := range objects {
+		ids[i] = identity(gk, o)
+	}
+	return ids
+}
+
+// State of a kind; false if it is not watched.
+func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
+	return s.watches.State(unversioned(gk))
+}
+
+// Synced is true once it is known what is wanted and every wanted kind that the hub serves and lets us read was listed.
+func (s *Store) Synced() bool {
+	s.mu.Lock()
+	wanted, asked := s.wanted, s.asked
+	s.mu.Unlock()
+	for gk := range wanted {
+		state, ok := s.State(gk)
+		if !ok {
+			return false
+		}
+		if !state.Synced && state.Reason != hubv1.ReasonKindNotServed && state.Reason != hubv1.ReasonForbidden {
+			return false
+		}
+	}
+	return asked
+}
+
+func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object) {
+	o := after
+	if o == nil {
+		o = before
+	}
+	id := identity(gvk.GroupKind(), o)
+	for _, f := range s.onChange {
+		f(id)
+	}
+}
+
+func identity(gk schema.GroupKind, o metav1.Object) hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// unversioned is how a kind is known to kindwatch: the version may change under it.
+func unversioned(gk schema.GroupKind) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: gk.Group, Kind: gk.Kind}
+}
