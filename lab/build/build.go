@@ -151,7 +151,7 @@ func (j job) compile(ctx context.Context, m module) error {
 // stamp returns the linker flags that make the programs say the module's version.
 func (j job) stamp(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	fill := strings.NewReplacer("{version}", version, "{major}", parts[0], "{minor}", parts[1])
+	fill := strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
 	var flags []string
 	for _, variable := range slices.Sorted(maps.Keys(j.stamps)) {
 		flags = append(flags, "-X", variable+"="+fill.Replace(j.stamps[variable]))

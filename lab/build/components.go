@@ -20,7 +20,7 @@ type component struct {
 	module   string            // the module whose version counts
 	pkg      string            // the main package
 	programs []string          // names under which the binary is called
-	stamps   map[string]string // string variables to set; {version}, {major} and {minor} are the module's
+	stamps   map[string]string // string variables to set; {version}, {release}, {major} and {minor} are the module's
 	share    map[string]string // files of the module (glob) to keep, by folder
 }
 
@@ -60,7 +60,7 @@ var components = []component{
 		module:   "github.com/prometheus-operator/prometheus-operator",
 		pkg:      "github.com/prometheus-operator/prometheus-operator/cmd/operator",
 		programs: []string{"prometheus-operator"},
-		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{version}"},
+		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{release}"},
 		share:    map[string]string{operatorCRDs: "example/prometheus-operator-crd/*.yaml"},
 	},
 }

@@ -44,12 +44,12 @@ func (m *meter) report() {
 			return
 		case <-tick.C:
 			m.mu.Lock()
-			compiled, last := m.compiled, ""
+			compiled, last := m.compiled, "linking what was compiled before"
 			if len(m.lines) > 0 {
-				last = m.lines[len(m.lines)-1]
+				last = "now " + m.lines[len(m.lines)-1]
 			}
 			m.mu.Unlock()
-			fmt.Fprintf(m.out, "%s: %4s  %d compiled, now %s\n", m.label, m.elapsed(), compiled, last)
+			fmt.Fprintf(m.out, "%s: %4s  %d compiled, %s\n", m.label, m.elapsed(), compiled, last)
 		}
 	}
 }

@@ -27,6 +27,10 @@ type watchWriter struct {
 func (w *watchWriter) WriteHeader(code int) {
 	w.binary = strings.Contains(w.Header().Get("Content-Type"), "protobuf")
 	w.ResponseWriter.WriteHeader(code)
+	w.flush()
+}
+
+func (w *watchWriter) flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a broken connection shows at the next write
 }
 
@@ -40,7 +44,8 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 		if !whole {
 			return len(p), nil
 		}
-		if !w.listing {
+		if !w.listing && w.proxy.Fault().Mode == HangWatch {
+			w.flush() // what came before in the same write is not held
 			if err := w.proxy.awaitEnd(w.ctx, HangWatch); err != nil {
 				return 0, err
 			}

@@ -39,7 +39,7 @@ type operator struct {
 func superviseOperator(starter *process.Starter, spec process.Spec, client *kube.Client) *operator {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &operator{spec: spec, starter: starter, client: client, cancel: cancel, done: make(chan struct{})}
-	o.waits = "waits for its CRDs"
+	o.waits = "for its CRDs"
 	go o.run(ctx)
 	return o
 }
@@ -92,7 +92,7 @@ func (o *operator) begin(kinds []string) bool {
 		}
 	}
 	if len(missing) > 0 {
-		o.waits = "waits for the CRDs of " + strings.Join(missing, ", ")
+		o.waits = "for the CRDs of " + strings.Join(missing, ", ")
 		return false
 	}
 	if o.process != nil {
@@ -101,7 +101,7 @@ func (o *operator) begin(kinds []string) bool {
 	}
 	p, err := o.starter.Start(o.spec)
 	if err != nil {
-		o.waits = fmt.Sprintf("cannot be started: %v", err)
+		o.waits = fmt.Sprintf("because it cannot be started: %v", err)
 		return false
 	}
 	o.process = p
