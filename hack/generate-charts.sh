@@ -7,7 +7,7 @@ for chart in charts/*/; do
 	(
 		cd "$chart"
 		../../hack/tool.sh helm-schema --values values.yaml --output values.schema.json --draft 7 --indent 2 \
-			--use-helm-docs --no-additional-properties >/dev/null
+			--use-helm-docs --no-additional-properties
 	)
 done
 hack/tool.sh helm-docs --chart-search-root charts --template-files README.md.gotmpl --sort-values-order file --log-level warning
