@@ -1,0 +1,214 @@
+package content
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// unknownManager stands for nobody: the field was removed, or its manager left no trace.
+	unknownManager = "unknown"
+	mostDrifts     = 3
+)
+
+// Drift returns up to three fields of the manifest that have another value in the live object and are not the hub's any more:
+// those that another manager took, and those that were removed ("unknown"). A field that is still the hub's differs only
+// because the manifest changed since, or because the server writes the value in another way.
+//
+// If the manifest is newer than the live object, the fields it adds are reported as "unknown", too.
+func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
+	d := drifts{}
+	var at []owner
+	for _, e := range live.GetManagedFields() {
+		if set := paths(e); set != nil && e.Subresource == "" {
+			at = append(at, owner{name: e.Manager, ours: isOurs(e), set: set})
+		}
+	}
+	want, have := maps.Clone(manifest.Object), live.Object
+	for _, identity := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(want, identity)
+	}
+	d.fields(nil, want, have, at)
+	for _, f := range []string{"annotations", "labels"} {
+		path := []string{"metadata", f}
+		want, _, _ := unstructured.NestedMap(manifest.Object, path...)
+		have, _, _ := unstructured.NestedMap(live.Object, path...)
+		d.fields(fieldpath.MakePathOrDie("metadata", f), want, have, below(below(at, field("metadata")), field(f)))
+	}
+	return d.found
+}
+
+// owner is one manager with what it has below the place that is looked at.
+type owner struct {
+	name string
+	ours bool
+	set  *fieldpath.Set // nil: nothing
+}
+
+// below goes one step down.
+func below(at []owner, pe fieldpath.PathElement) []owner {
+	out := make([]owner, 0, len(at))
+	for _, o := range at {
+		if s, ok := o.set.Children.Get(pe); ok {
+			out = append(out, owner{o.name, o.ours, s})
+		}
+	}
+	return out
+}
+
+func field(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
+
+// drifts collects what differs.
+type drifts struct{ found []member.FieldDrift }
+
+func (d *drifts) full() bool { return len(d.found) >= mostDrifts }
+
+// fields compares two maps.
+func (d *drifts) fields(path fieldpath.Path, want, have map[string]any, at []owner) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		got, ok := have[name]
+		d.element(path, field(name), want[name], got, ok, at)
+	}
+}
+
+// element compares what one path element names.
+func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, have any, there bool, at []owner) {
+	if d.full() {
+		return
+	}
+	path = append(slices.Clone(path), pe)
+	switch want := want.(type) {
+	case map[string]any:
+		if have, ok := have.(map[string]any); ok {
+			d.fields(path, want, have, below(at, pe))
+			return
+		}
+	case []any:
+		if have, ok := have.([]any); ok {
+			d.items(path, pe, want, have, at)
+			return
+		}
+	}
+	if !there || canonical(want) != canonical(have) {
+		d.report(path, pe, at)
+	}
+}
+
+// items compares two lists: by key or by value if some manager has items by key or value there, else as one value.
+func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
+	inside := below(at, pe)
+	keys, byValue := shape(inside)
+	l := listOf(have)
+	switch {
+	case keys != nil:
+		for _, w := range want {
+			item := keyElement(keys, w, have)
+			got, ok := l.find(item)
+			d.element(path, item, w, got, ok, inside)
+		}
+	case byValue:
+		for _, w := range want {
+			v := value.NewValueInterface(w)
+			item := fieldpath.PathElement{Value: &v}
+			got, ok := l.find(item)
+			d.element(path, item, w, got, ok, inside)
+		}
+	case !covers(have, want):
+		d.report(path, pe, at)
+	}
+}
+
+// shape says how managers address the items of a list: by these key fields, by value, or not at all.
+func shape(at []owner) (keys []string, byValue bool) {
+	for _, o := range at {
+		for pe := range o.set.Members.All() {
+			if pe.Key != nil {
+				keys, _ = keyOf(pe)
+				return keys, false
+			}
+			byValue = byValue || pe.Value != nil
+		}
+		for pe := range o.set.Children.All() {
+			if pe.Key != nil {
+				keys, _ = keyOf(pe)
+				return keys, false
+			}
+		}
+	}
+	return nil, byValue
+}
+
+// keyElement is the path element of an item of the manifest. Key fields that the manifest leaves to their defaults, such as the
+// protocol of a port, are taken from the live item that has the others.
+func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
+	given := map[string]any{}
+	m, _ := item.(map[string]any)
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			given[k] = v
+		}
+	}
+	if len(given) < len(keys) {
+		if i := slices.IndexFunc(live, func(l any) bool { return covers(l, given) }); i >= 0 {
+			m, _ = live[i].(map[string]any)
+		}
+	}
+	key := make(value.FieldList, len(keys))
+	for i, k := range keys {
+		key[i] = value.Field{Name: k, Value: value.NewValueInterface(m[k])}
+	}
+	return fieldpath.PathElement{Key: &key}
+}
+
+// covers is true if have holds all of want: defaults that a server adds inside of an atomic list are no difference.
+func covers(have, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, w := range want {
+			if h, ok := have[k]; !ok || !covers(h, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, ok := have.([]any)
+		if !ok || len(have) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !covers(have[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return canonical(have) == canonical(want)
+}
+
+// report notes a difference unless the field is ours.
+func (d *drifts) report(path fieldpath.Path, pe fieldpath.PathElement, at []owner) {
+	manager := unknownManager
+	for _, o := range at {
+		_, inside := o.set.Children.Get(pe)
+		if !inside && !o.set.Members.Has(pe) {
+			continue
+		}
+		if o.ours {
+			return
+		}
+		if o.name != "" {
+			manager = o.name
+		}
+	}
+	d.found = append(d.found, member.FieldDrift{Path: path.String(), Manager: manager})
+}
