@@ -1,0 +1,49 @@
+package health
+
+import (
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ObservedGeneration is status.observedGeneration, a number or its text; without it the lowest one in the conditions; -1 if
+// the object has none.
+func ObservedGeneration(obj *unstructured.Unstructured) int64 {
+	if obj == nil {
+		return -1
+	}
+	if g := ownObservedGeneration(obj); g >= 0 {
+		return g
+	}
+	lowest := int64(-1)
+	for _, c := range conditionsOf(obj) {
+		if c.observed >= 0 && (lowest < 0 || c.observed < lowest) {
+			lowest = c.observed
+		}
+	}
+	return lowest
+}
+
+func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
+	if g, ok := integer(statusOf(obj)["observedGeneration"]); ok {
+		return g
+	}
+	return -1
+}
+
+// integer reads a whole number that is not negative, or its text.
+func integer(value any) (int64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return v, v >= 0
+	case int:
+		return int64(v), v >= 0
+	case float64:
+		return int64(v), v >= 0 && v < math.MaxInt64/2 && v == math.Trunc(v)
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil && n >= 0
+	}
+	return 0, false
+}

@@ -1,0 +1,174 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+func TestProject(t *testing.T) {
+	tests := map[string]struct {
+		status string
+		want   string
+	}{
+		"no status": {status: "{}", want: ""},
+		"numbers, booleans and short strings are kept, prose is not": {
+			status: "{replicas: 3, paused: false, version: v2.1, empty: '', text: 'this string is longer than sixty-four characters and is therefore prose'}",
+			want:   `{"paused":false,"replicas":3,"version":"v2.1"}`,
+		},
+		"conditions lose messages and times and are sorted by type": {
+			status: "{conditions: [{type: Ready, status: 'True', reason: Up, message: fine, lastTransitionTime: '2026-01-01T00:00:00Z', observedGeneration: 4}, {type: Available, status: Degraded}]}",
+			want:   `{"conditions":[{"status":"Degraded","type":"Available"},{"observedGeneration":4,"reason":"Up","status":"True","type":"Ready"}]}`,
+		},
+		"arrays are dropped, scalars of nested maps kept": {
+			status: "{list: [1, 2], nested: {a: 1, deep: {b: x}, list: [3]}, nothing: {list: [1]}}",
+			want:   `{"nested":{"a":1,"deep":{"b":"x"}}}`,
+		},
+		"a fraction is dropped, a whole number in floating point kept": {
+			status: "{ratio: 0.5, whole: 2.0}", want: `{"whole":2}`,
+		},
+		"what belongs to one cluster is left out": {
+			status: "{selector: a=b, shards: 2, currentPrimary: web-1, credentialsSecretName: s, secretRef: {name: x}, podIP: 10.0.0.1, url: 'http://x', updateRevision: web-7, timelineID: 3, replicas: 1, recip: 1}",
+			want:   `{"recip":1,"replicas":1}`,
+		},
+		"a heartbeat is dropped, an expiry and a failure time are kept": {
+			status: "{lastSync: '2026-01-01T00:00:00Z', notAfter: '2030-01-01T00:00:00Z', lastFailureTime: '2026-01-01T00:00:00+01:00'}",
+			want:   `{"lastFailureTime":"2026-01-01T00:00:00+01:00","notAfter":"2030-01-01T00:00:00Z"}`,
+		},
+		"conditions that are no list are dropped": {
+			status: "{conditions: {a: 1}, replicas: 1}", want: `{"replicas":1}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var status map[string]any
+			if err := yaml.Unmarshal([]byte(tc.status), &status); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(Project(status))); diff != "" {
+				t.Errorf("projection (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := Project(nil); got != nil {
+		t.Errorf("no status gives %s", got)
+	}
+}
+
+// keys of a projection that is too large, with the reasons of its conditions.
+func keys(t *testing.T, projection []byte) (names []string, reasons int) {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(projection, &m); err != nil {
+		t.Fatal(err)
+	}
+	conditions, _ := m["conditions"].([]any)
+	for _, c := range conditions {
+		if _, ok := c.(map[string]any)["reason"]; ok {
+			reasons++
+		}
+	}
+	for _, name := range []string{"conditions", "flag", "nested", "number", "long", "short"} {
+		if _, ok := m[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names, reasons
+}
+
+func TestProjectDropsInOrder(t *testing.T) {
+	status := func(conditions, reason int) map[string]any {
+		var list []any
+		for i := range conditions {
+			list = append(list, map[string]any{"type": fmt.Sprintf("Type%02d", i), "status": "True", "reason": strings.Repeat("r", reason)})
+		}
+		return map[string]any{
+			"conditions": list, "flag": true, "number": int64(7), "short": "s", "long": strings.Repeat("l", 64),
+			"nested": map[string]any{"count": int64(math.MaxInt64)},
+		}
+	}
+	tests := map[string]struct {
+		conditions, reason int
+		want               []string
+		reasons            int
+	}{
+		"what fits keeps everything":  {conditions: 2, reason: 10, want: []string{"conditions", "flag", "nested", "number", "long", "short"}, reasons: 2},
+		"then goes the long string":   {conditions: 6, reason: 15, want: []string{"conditions", "flag", "nested", "number", "short"}, reasons: 6},
+		"then the short one":          {conditions: 6, reason: 25, want: []string{"conditions", "flag", "nested", "number"}, reasons: 6},
+		"then the nested map":         {conditions: 6, reason: 27, want: []string{"conditions", "flag", "number"}, reasons: 6},
+		"then reasons, as few as may": {conditions: 6, reason: 40, want: []string{"conditions", "flag", "number"}, reasons: 5},
+		"numbers and conditions last": {conditions: 14, reason: 5, want: []string{"conditions", "number"}, reasons: 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Project(status(tc.conditions, tc.reason))
+			names, reasons := keys(t, got)
+			if diff := cmp.Diff(tc.want, names); diff != "" || reasons != tc.reasons || len(got) > maxProjection {
+				t.Errorf("kept (-want +got):\n%s\n%d reasons, %d bytes", diff, reasons, len(got))
+			}
+		})
+	}
+}
+
+func TestProjectionIsBoundedAndStable(t *testing.T) {
+	word := rapid.StringMatching(`[a-zA-Z]{1,20}`)
+	leaf := rapid.OneOf(
+		rapid.Map(rapid.Int64(), func(i int64) any { return i }),
+		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
+		rapid.Map(rapid.StringN(0, 70, -1), func(s string) any { return s }),
+		rapid.Map(rapid.MapOfN(word, rapid.Int64(), 0, 5), func(m map[string]int64) any {
+			out := map[string]any{}
+			for k, v := range m {
+				out[k] = v
+			}
+			return out
+		}),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		status := rapid.MapOfN(word, leaf, 0, 40).Draw(t, "status")
+		var list []any
+		for range rapid.IntRange(0, 15).Draw(t, "conditions") {
+			list = append(list, map[string]any{"type": word.Draw(t, "type"), "status": "True", "reason": word.Draw(t, "reason")})
+		}
+		status["conditions"] = list
+		first := Project(status)
+		if len(first) > maxProjection || (first != nil && !json.Valid(first)) {
+			t.Fatalf("%d bytes: %s", len(first), first)
+		}
+		if second := Project(status); string(first) != string(second) {
+			t.Fatalf("first %s\nthen %s", first, second)
+		}
+		if first == nil {
+			return
+		}
+		var again map[string]any
+		if err := json.Unmarshal(first, &again); err != nil {
+			t.Fatal(err)
+		}
+		// Numbers beyond 2^53 are fractions to encoding/json; a projection of a projection loses nothing else.
+		for name, v := range again {
+			if f, ok := v.(float64); ok && math.Abs(f) >= 1<<53 {
+				delete(again, name)
+			}
+		}
+		if got := Project(again); len(got) > len(first) {
+			t.Fatalf("projected again %s grows to %s", first, got)
+		}
+	})
+}
+
+func BenchmarkProject(b *testing.B) {
+	status := map[string]any{}
+	for i := range 1000 {
+		status[fmt.Sprintf("field%d", i)] = "some short text"
+	}
+	for b.Loop() {
+		Project(status)
+	}
+}

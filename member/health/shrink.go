@@ -1,0 +1,154 @@
+package health
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A loss removes one thing from a projection and says how many bytes of JSON that saves.
+type loss func() (saved int)
+
+// shrink returns the projection as JSON of at most maxProjection bytes; nil if nothing is left.
+func shrink(kept map[string]any) []byte {
+	data := encode(kept)
+	size := len(data)
+	for _, losses := range []func(map[string]any) []loss{ofStrings, ofMaps, ofReasons, ofBooleans, ofNumbers, ofConditions} {
+		if len(data) <= maxProjection {
+			break
+		}
+		for _, lose := range losses(kept) {
+			if size -= lose(); size > maxProjection {
+				continue
+			}
+			// A comma or two may have been counted that was not there.
+			if data = encode(kept); len(data) <= maxProjection {
+				break
+			}
+			size = len(data)
+		}
+		dropEmpty(kept)
+		data = encode(kept)
+		size = len(data)
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return data
+}
+
+func encode(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a projection is made of maps, lists, strings, numbers and booleans
+	}
+	return data
+}
+
+type field struct {
+	in   map[string]any
+	name string
+	path string
+	size int
+}
+
+func (f field) lose() int {
+	delete(f.in, f.name)
+	return f.size
+}
+
+// ofStrings loses the longest string first, wherever it is, but none of conditions.
+func ofStrings(kept map[string]any) []loss {
+	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
+}
+
+// ofMaps loses the largest nested map first.
+func ofMaps(kept map[string]any) []loss {
+	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(map[string]any); return ok }))
+}
+
+func ofBooleans(kept map[string]any) []loss {
+	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(bool); return ok }))
+}
+
+func ofNumbers(kept map[string]any) []loss {
+	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(int64); return ok }))
+}
+
+// ofReasons loses the longest reason of a condition first.
+func ofReasons(kept map[string]any) []loss {
+	var out []field
+	list, _ := kept["conditions"].([]any)
+	for _, c := range list {
+		m, _ := c.(map[string]any)
+		if reason, ok := m["reason"]; ok {
+			out = append(out, field{in: m, name: "reason", path: conditionType(c), size: len(encode(reason)) + len(`"reason":,`)})
+		}
+	}
+	return inOrder(out)
+}
+
+// ofConditions loses the last one first.
+func ofConditions(kept map[string]any) []loss {
+	list, _ := kept["conditions"].([]any)
+	var out []loss
+	for range list {
+		out = append(out, func() int {
+			now, _ := kept["conditions"].([]any)
+			last := len(now) - 1
+			kept["conditions"] = now[:last]
+			return len(encode(now[last]))
+		})
+	}
+	return out
+}
+
+func topLevel(kept map[string]any, of func(any) bool) []field {
+	var out []field
+	for name, value := range kept {
+		if of(value) {
+			out = append(out, field{in: kept, name: name, path: name, size: len(encode(name)) + len(encode(value)) + len(":,")})
+		}
+	}
+	return out
+}
+
+// fields finds what is of one sort in the map and in its maps.
+func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
+	for name, value := range m {
+		if nested, ok := value.(map[string]any); ok {
+			out = fields(nested, path+name+".", out, of)
+		}
+		if of(value) {
+			out = append(out, field{in: m, name: name, path: path + name, size: len(encode(name)) + len(encode(value)) + len(":,")})
+		}
+	}
+	return out
+}
+
+// inOrder loses what is largest first; of two that are equally large, the one whose path sorts last.
+func inOrder(found []field) []loss {
+	slices.SortFunc(found, func(a, b field) int { return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(b.path, a.path)) })
+	out := make([]loss, 0, len(found))
+	for _, f := range found {
+		out = append(out, f.lose)
+	}
+	return out
+}
+
+// dropEmpty removes maps and lists that lost everything.
+func dropEmpty(m map[string]any) {
+	for name, value := range m {
+		switch v := value.(type) {
+		case map[string]any:
+			if dropEmpty(v); len(v) == 0 {
+				delete(m, name)
+			}
+		case []any:
+			if len(v) == 0 {
+				delete(m, name)
+			}
+		}
+	}
+}
