@@ -9,6 +9,9 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
+// StorePurpose begins the purpose of an etcd's ports; no cluster has such a name.
+const StorePurpose = "etcd "
+
 // Store is one etcd and its identity.
 type Store struct {
 	Name, Dir, Bin        string
@@ -24,7 +27,7 @@ type Store struct {
 func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
 	s := &Store{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
 	for purpose, url := range map[string]*string{"client": &s.ClientURL, "peer": &s.peerURL, "metrics": &s.MetricsURL} {
-		port, err := ports("etcd " + name + "/" + purpose)
+		port, err := ports(StorePurpose + name + "/" + purpose)
 		if err != nil {
 			return nil, err
 		}

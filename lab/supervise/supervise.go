@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/plane"
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
@@ -29,7 +30,6 @@ const (
 	// LogFile is the supervisor's own log.
 	LogFile = "supervisor.log"
 
-	storePrefix = "etcd " // of the purpose of an etcd's ports
 	idleTimeout = 30 * time.Second
 	lockRetry   = 50 * time.Millisecond
 )
@@ -162,7 +162,7 @@ func Clean(dir string) error {
 	}
 	names := []string{etcdFolder, extraFolder, LogFile, control.SocketName, filepath.Base(stateFile(dir))}
 	for purpose := range state.Ports { // also of clusters that never became ready
-		if name, _, ok := strings.Cut(purpose, "/"); ok && !strings.HasPrefix(name, storePrefix) {
+		if name, _, ok := strings.Cut(purpose, "/"); ok && !strings.HasPrefix(name, plane.StorePurpose) {
 			names = append(names, name)
 		}
 	}

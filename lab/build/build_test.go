@@ -1,0 +1,93 @@
+package build
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKeyFollowsTheSourceAndNothingElse(t *testing.T) {
+	source := copySource(t)
+	before := mustKey(t, source)
+	if again := mustKey(t, source); again != before {
+		t.Fatalf("equal source gave %s and %s", before, again)
+	}
+	if elsewhere := mustKey(t, copySource(t)); elsewhere != before {
+		t.Errorf("another folder gave %s and %s", before, elsewhere)
+	}
+	file := filepath.Join(source, "kwok", "go.mod")
+	data, err := os.ReadFile(file)
+	check(t, err)
+	check(t, os.WriteFile(file, append(data, '\n'), 0o600))
+	if mustKey(t, source) == before {
+		t.Error("a changed go.mod gave the same key")
+	}
+}
+
+func TestStampsAreFilledFromTheVersion(t *testing.T) {
+	j := job{component: component{stamps: map[string]string{"a.v": "{version}", "b.r": "{release}", "c.m": "{major}-{minor}", "d.f": "clean"}}}
+	want := []string{"-X", "a.v=v1.36.3", "-X", "b.r=1.36.3", "-X", "c.m=1-36", "-X", "d.f=clean"}
+	if diff := cmp.Diff(want, j.stamp("v1.36.3")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
+	var out strings.Builder
+	m := newMeter(&out, "x", 3)
+	for _, part := range []string{"one\ntw", "o\n", "error: broken"} {
+		_, err := m.Write([]byte(part))
+		check(t, err)
+	}
+	m.stop()
+	if got, want := string(m.tail()), "one\ntwo\nerror: broken"; got != want {
+		t.Errorf("tail is %q, want %q", got, want)
+	}
+}
+
+// The components are compiled against one version of the Kubernetes libraries, which the compiler then has to read once.
+func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks the go command")
+	}
+	versions := map[string][]string{}
+	for _, c := range components {
+		cmd := exec.Command("go", "list", "-m", "k8s.io/api", "k8s.io/client-go", "k8s.io/apimachinery")
+		cmd.Dir = filepath.Join("..", "components", c.name)
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+		out, err := cmd.Output()
+		check(t, err)
+		for line := range strings.Lines(string(out)) {
+			fields := strings.Fields(line) // path, version and perhaps a replacement
+			versions[fields[len(fields)-1]] = append(versions[fields[len(fields)-1]], c.name)
+		}
+	}
+	if len(versions) != 1 {
+		t.Errorf("several versions: %v", versions)
+	}
+}
+
+func copySource(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "components"))))
+	return dir
+}
+
+func mustKey(t *testing.T, source string) string {
+	t.Helper()
+	k, err := key(source)
+	check(t, err)
+	return k
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
