@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,4 +181,83 @@ func bindingCondition(ctx context.Context, obj *unstructured.Unstructured, condi
 		return fmt.Errorf("binding of %s: condition %s is %+v, want %s %s", obj.GetName(), conditionType, c, status, reason)
 	}
 	return nil
+}
+
+// everyCluster selects every cluster.
+func everyCluster() hubv1.ClusterSelection {
+	return hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
+}
+
+// place makes a Placement for one selector; the rest comes from spec.
+func place(t *testing.T, namespace, name string, s hubv1.ResourceSelector, spec hubv1.PlacementSpec) *hubv1.Placement {
+	t.Helper()
+	spec.ResourceSelectors = []hubv1.ResourceSelector{s}
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+	must(t, suite.Hub.Create(t.Context(), p))
+	return p
+}
+
+// configMap is a ConfigMap with one key.
+func configMap(namespace, name string) *unstructured.Unstructured {
+	cm := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "value"}}}
+	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	cm.SetNamespace(namespace)
+	cm.SetName(name)
+	return cm
+}
+
+// breakMember sets a fault on a member's link that ends with the test at the latest.
+func breakMember(t *testing.T, member string, fault ...string) {
+	t.Helper()
+	must(t, suite.Fault(t.Context(), member, fault...))
+	t.Cleanup(func() { mendMember(t, member) })
+}
+
+// mendMember ends the fault of a member's link and waits until the hub trusts it again.
+func mendMember(t *testing.T, member string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	must(t, suite.Fault(ctx, member, "none"))
+	must(t, poll(ctx, 60*time.Second, func() error { return memberReady(ctx, member) }))
+}
+
+// restoreCRD makes sure that a member serves Widgets.
+func restoreCRD(t *testing.T, member string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	must(t, poll(ctx, 60*time.Second, func() error {
+		return applyCRD(ctx, suite.Members[member].Client, "testdata/widget-crd.yaml")
+	}))
+}
+
+// noBinding is nil if the object has no binding any more.
+func noBinding(ctx context.Context, obj *unstructured.Unstructured) error {
+	_, err := bindingOf(ctx, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("the binding of %s is still there", obj.GetName()), err)
+}
+
+// observedPlacement is nil if the hub has seen the placement's current spec.
+func observedPlacement(ctx context.Context, p *hubv1.Placement) error {
+	var now hubv1.Placement
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
+		return err
+	}
+	if now.Status.ObservedGeneration != now.Generation {
+		return fmt.Errorf("placement %s is at generation %d, observed %d", p.Name, now.Generation, now.Status.ObservedGeneration)
+	}
+	return nil
+}
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	must(t, err)
+	return string(raw)
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"k8s.io/client-go/kubernetes"
 )
 
 // Metric sums the samples of a Prometheus metrics page whose line starts with the given name and holds every given label text.
@@ -45,4 +47,55 @@ func containsAll(s string, parts []string) bool {
 		}
 	}
 	return true
+}
+
+// HubWrites counts what reached the hub's etcd so far, by resource: creates, updates and deletes. Source: the API server's
+// own metric of its etcd requests.
+func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
+	clients, err := kubernetes.NewForConfig(f.Hub.Config)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hub's metrics: %w", err)
+	}
+	out := map[string]float64{}
+	for line := range strings.Lines(string(raw)) {
+		labels, ok := strings.CutPrefix(line, "etcd_request_duration_seconds_count{")
+		if !ok || !isWrite(labels) {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading %q: %w", line, err)
+		}
+		out[resourceLabel(labels)] += value
+	}
+	return out, nil
+}
+
+func isWrite(labels string) bool {
+	for _, op := range []string{"create", "update", "delete"} {
+		if strings.Contains(labels, `operation="`+op+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// resourceLabel is "resource.group" from the labels of a metric.
+func resourceLabel(labels string) string {
+	value := func(name string) string {
+		_, rest, ok := strings.Cut(","+labels, ","+name+`="`)
+		if !ok {
+			return ""
+		}
+		v, _, _ := strings.Cut(rest, `"`)
+		return v
+	}
+	if group := value("group"); group != "" {
+		return value("resource") + "." + group
+	}
+	return value("resource") + value("type")
 }

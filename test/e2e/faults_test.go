@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestOneBadMemberHarmsNobody breaks one member in each way in turn: the others converge in the normal time, what runs
+// on the bad one stays, and it catches up once it is mended.
+func TestOneBadMemberHarmsNobody(t *testing.T) {
+	faults := map[string]struct {
+		begin, end func(t *testing.T)
+	}{
+		"its API server hangs (SIGSTOP)": {
+			begin: func(t *testing.T) { lab(t, "pause", frankfurt) },
+			end:   func(t *testing.T) { lab(t, "resume", frankfurt) },
+		},
+		"it is killed": {
+			begin: func(t *testing.T) { lab(t, "kill", frankfurt) },
+			end:   func(t *testing.T) { lab(t, "start", frankfurt) },
+		},
+		"its packets are dropped":         proxyFault("blackhole"),
+		"its lists hang":                  proxyFault("hang-list"),
+		"it answers 429 to everything":    proxyFault("status", "429", "--retry-after", "5"),
+		"half of its answers are 500":     proxyFault("status", "500", "--percent", "50"),
+		"every request takes 5 s":         proxyFault("delay", "5s"),
+		"its discovery is empty (status)": proxyFault("status", "503"),
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			ns := namespace(t)
+			w := widget(ns, "before")
+			placeWidgets(t, ns)
+			must(t, suite.Hub.Create(ctx, w))
+			for _, m := range members {
+				eventually(t, time.Minute, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
+			}
+			uids := memberUIDs(ctx, t, ns)
+			t.Cleanup(func() {
+				fault.end(t)
+				mendMember(t, frankfurt)
+			})
+			fault.begin(t)
+			for i := range 20 {
+				must(t, suite.Hub.Create(ctx, widget(ns, fmt.Sprintf("during-%02d", i))))
+			}
+			must(t, suite.Hub.Patch(ctx, widget(ns, "before"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
+			for _, m := range []string{singapore, shanghai} {
+				eventually(t, normal, func() error { return replicasOn(ctx, m, w, 4) })
+				for i := range 20 {
+					eventually(t, normal, func() error { return replicasOn(ctx, m, widget(ns, fmt.Sprintf("during-%02d", i)), 3) })
+				}
+			}
+			fault.end(t)
+			mendMember(t, frankfurt)
+			eventually(t, 2*time.Minute, func() error { return allApplied(ctx, ns, 21) })
+			must(t, replicasOn(ctx, frankfurt, w, 4))
+			for name, uid := range uids {
+				if now := memberUIDs(ctx, t, ns)[name]; now != uid {
+					t.Errorf("%s was deleted during the fault", name)
+				}
+			}
+		})
+	}
+}
+
+func proxyFault(mode ...string) struct{ begin, end func(t *testing.T) } {
+	return struct{ begin, end func(t *testing.T) }{
+		begin: func(t *testing.T) { must(t, suite.Fault(t.Context(), frankfurt, mode...)) },
+		end:   func(*testing.T) {}, // mendMember ends it
+	}
+}
+
+// TestAMemberThatIsAwayKeepsItsLastRow checks what a user reads about a cluster that does not answer.
+func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "away")
+	placeWidgets(t, ns)
+	must(t, suite.Hub.Create(ctx, w))
+	for _, m := range members {
+		eventually(t, normal, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
+	}
+	breakMember(t, singapore, "blackhole")
+	eventually(t, time.Minute, func() error { return rowIs(ctx, w, singapore, metav1.ConditionUnknown, hubv1.ReasonUnreachable) })
+	b, err := bindingOf(ctx, w)
+	must(t, err)
+	row := b.BindingStatus().Row(singapore)
+	if row.UID == "" || row.Digest == "" || row.LastObservedTime == nil || row.Message == "" {
+		t.Errorf("the row of a cluster that is away has lost what was known, or says nothing: %+v", row)
+	}
+	eventually(t, normal, func() error {
+		return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionUnknown, "")
+	})
+	mendMember(t, singapore)
+	eventually(t, time.Minute, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
+}
+
+func lab(t *testing.T, args ...string) {
+	t.Helper()
+	_, err := suite.LabCommand(t.Context(), args...)
+	must(t, err)
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing fans 200 objects out to 3 members, kills the hub in the middle,
+// and counts what it writes once everything is in order and it is started again.
+func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
+	ctx := t.Context()
+	const objects = 200
+	ns := namespace(t)
+	placeWidgets(t, ns)
+	for i := range objects {
+		must(t, suite.Hub.Create(ctx, widget(ns, fmt.Sprintf("w-%03d", i))))
+		if i == objects/2 {
+			eventually(t, normal, func() error { return atLeast(ctx, ns, 1) })
+			must(t, suite.hub.Kill())
+		}
+	}
+	startHub(t)
+	eventually(t, 2*time.Minute, func() error { return allApplied(ctx, ns, objects) })
+	for _, m := range members {
+		list, err := widgetsOn(ctx, m, ns)
+		must(t, err)
+		if len(list) != objects {
+			t.Errorf("%s has %d widgets, want %d", m, len(list), objects)
+		}
+	}
+
+	versions := memberVersions(ctx, t, ns)
+	must(t, suite.hub.Stop())
+	before, err := suite.HubWrites(ctx)
+	must(t, err)
+	startHub(t)
+	eventually(t, time.Minute, func() error { return settled(ctx) })
+	after, err := suite.HubWrites(ctx)
+	must(t, err)
+	for resource, n := range after {
+		if more := n - before[resource]; more > 0 && !isApart(resource) {
+			t.Errorf("a restart with nothing to do wrote %s %v times on the hub", resource, more)
+		}
+	}
+	for name, version := range memberVersions(ctx, t, ns) {
+		if old, ok := versions[name]; ok && old != version {
+			t.Errorf("%s was written again by a restart with nothing to do", name)
+		}
+	}
+	// The quiet was not that of a hub that does nothing.
+	must(t, suite.Hub.Create(ctx, widget(ns, "zz-last")))
+	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, objects+1) })
+}
+
+// isApart is true for what is counted apart: Leases, and Events.
+func isApart(resource string) bool {
+	return strings.HasPrefix(resource, "leases") || strings.HasPrefix(resource, "events")
+}
+
+// settled is nil once the hub has written nothing for two seconds.
+func settled(ctx context.Context) error {
+	before, err := suite.HubWrites(ctx)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := suite.HubWrites(ctx)
+	if err != nil {
+		return err
+	}
+	for resource, n := range after {
+		if !isApart(resource) && n != before[resource] {
+			return fmt.Errorf("the hub still writes %s", resource)
+		}
+	}
+	return nil
+}
+
+func TestTwentyRestartsDeleteNothing(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	placeWidgets(t, ns)
+	for i := range 10 {
+		must(t, suite.Hub.Create(ctx, widget(ns, fmt.Sprintf("w-%d", i))))
+	}
+	eventually(t, normal, func() error { return allApplied(ctx, ns, 10) })
+	uids := memberUIDs(ctx, t, ns)
+	for i := range 20 {
+		if i%2 == 0 {
+			must(t, suite.hub.Kill())
+		} else {
+			must(t, suite.hub.Stop())
+		}
+		startHub(t)
+		if i%5 == 0 { // let it work for a while every now and then
+			must(t, suite.Hub.Patch(ctx, widget(ns, "w-0"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 10+i))))
+			eventually(t, time.Minute, func() error { return replicasOn(ctx, shanghai, widget(ns, "w-0"), int64(10+i)) })
+		}
+	}
+	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, 10) })
+	for name, uid := range memberUIDs(ctx, t, ns) {
+		if uids[name] != uid {
+			t.Errorf("%s was deleted and made again", name)
+		}
+		delete(uids, name)
+	}
+	for name := range uids {
+		t.Errorf("%s was deleted", name)
+	}
+}
+
+// startHub starts the suite's hub again and waits until the members are ready.
+func startHub(t *testing.T) {
+	t.Helper()
+	h, err := suite.StartHub(t.Context(), "hub-a")
+	if h != nil {
+		suite.hub = h
+	}
+	must(t, err)
+	for _, m := range members {
+		eventually(t, normal, func() error { return memberReady(t.Context(), m) })
+	}
+}
+
+func widgetsOn(ctx context.Context, member, namespace string) ([]unstructured.Unstructured, error) {
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(widgetKind)
+	err := suite.Members[member].List(ctx, &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// atLeast is nil if some member has so many widgets.
+func atLeast(ctx context.Context, namespace string, n int) error {
+	list, err := widgetsOn(ctx, shanghai, namespace)
+	if err == nil && len(list) < n {
+		err = fmt.Errorf("%d widgets on %s, want %d", len(list), shanghai, n)
+	}
+	return err
+}
+
+// allApplied is nil if the namespace has so many bindings and each is applied on all members.
+func allApplied(ctx context.Context, namespace string, n int) error {
+	var list hubv1.ResourceBindingList
+	if err := suite.Hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	applied := 0
+	for _, b := range list.Items {
+		if b.Status.Summary.Applied == int32(len(members)) {
+			applied++
+		}
+	}
+	if applied != n || len(list.Items) != n {
+		return fmt.Errorf("%d of %d bindings are applied everywhere, want %d", applied, len(list.Items), n)
+	}
+	return nil
+}
+
+func memberVersions(ctx context.Context, t *testing.T, namespace string) map[string]string {
+	return eachCopy(ctx, t, namespace, func(u metav1.Object) string { return u.GetResourceVersion() })
+}
+
+func memberUIDs(ctx context.Context, t *testing.T, namespace string) map[string]string {
+	return eachCopy(ctx, t, namespace, func(u metav1.Object) string { return string(u.GetUID()) })
+}
+
+func eachCopy(ctx context.Context, t *testing.T, namespace string, f func(metav1.Object) string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, m := range members {
+		list, err := widgetsOn(ctx, m, namespace)
+		must(t, err)
+		for i := range list {
+			out[m+"/"+list[i].GetName()] = f(&list[i])
+		}
+	}
+	return out
+}
