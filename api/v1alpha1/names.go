@@ -32,7 +32,8 @@ const (
 	// StatusFieldManager owns what the hub writes to the status of a hub object.
 	StatusFieldManager = "hanse-status"
 
-	// RegionLabel and ZoneLabel are the well-known topology labels of Kubernetes.
+	// RegionLabel is the well-known label for the region.
 	RegionLabel = "topology.kubernetes.io/region"
-	ZoneLabel   = "topology.kubernetes.io/zone"
+	// ZoneLabel is the well-known label for the zone.
+	ZoneLabel = "topology.kubernetes.io/zone"
 )

@@ -3,7 +3,7 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // OverridePolicy says how the selected objects of its namespace differ in which clusters.
@@ -185,10 +185,9 @@ const (
 // last step of add. The identity of an object (apiVersion, kind, name, namespace, uid), its status and the hub's labels
 // and annotations cannot be patched.
 //
-// +kubebuilder:validation:XValidation:rule="(self.op in ['add', 'replace', 'test']) == has(self.value)",message="value goes with add, replace and test, and only with them"
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
-// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : '/spec'].all(p, !(p in ['', '/', '/metadata', '/metadata/labels', '/metadata/annotations', '/apiVersion', '/kind', '/metadata/name', '/metadata/namespace', '/metadata/uid', '/metadata/generateName', '/status']) && !p.startsWith('/status/'))",message="the identity of an object, its status and whole metadata maps cannot be patched"
-// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) ? self.from : ''].all(p, !p.startsWith('/metadata/labels/hanse.dev~1') && !p.startsWith('/metadata/annotations/hanse.dev~1') && !p.startsWith('/metadata/ownerReferences') && !p.startsWith('/metadata/finalizers') && !p.startsWith('/metadata/managedFields'))",message="labels and annotations of hanse.dev, owner references, finalizers and managed fields cannot be patched"
+// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : '/spec'].all(p, !(p in ['/', '/metadata', '/metadata/labels', '/metadata/annotations', '/apiVersion', '/kind', '/metadata/name', '/metadata/namespace', '/metadata/uid', '/metadata/generateName', '/status']) && !p.startsWith('/status/'))",message="the identity of an object, its status and whole metadata maps cannot be patched"
+// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) ? self.from : '/spec'].all(p, !p.startsWith('/metadata/labels/hanse.dev~1') && !p.startsWith('/metadata/annotations/hanse.dev~1') && !p.startsWith('/metadata/ownerReferences') && !p.startsWith('/metadata/finalizers') && !p.startsWith('/metadata/managedFields'))",message="labels and annotations of hanse.dev, owner references, finalizers and managed fields cannot be patched"
 type PatchOperation struct {
 	// op is add, remove, replace, move, copy or test.
 	// +required
@@ -206,7 +205,7 @@ type PatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value.
+	// value for add, replace and test: any JSON value. An operation that lacks it makes its rule invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -256,7 +255,8 @@ type RuleStatus struct {
 //
 // +kubebuilder:object:generate=false
 type OverridePolicyObject interface {
-	client.Object
+	metav1.Object
+	runtime.Object
 	// OverrideSpec is the part that both kinds share.
 	OverrideSpec() *OverridePolicySpec
 	// OverrideStatus is the status.

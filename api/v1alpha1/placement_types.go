@@ -3,7 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Placement says to which clusters the selected objects of its namespace go.
@@ -307,7 +307,8 @@ type PlacementStatus struct {
 //
 // +kubebuilder:object:generate=false
 type PlacementObject interface {
-	client.Object
+	metav1.Object
+	runtime.Object
 	// PlacementSpec is the part that both kinds share.
 	PlacementSpec() *PlacementSpec
 	// PlacementStatus is the status.

@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ResourceBinding is the hub's decision for one federated object and what its clusters report. Only the hub writes it.
@@ -344,7 +343,8 @@ type ClusterRow struct {
 //
 // +kubebuilder:object:generate=false
 type BindingObject interface {
-	client.Object
+	metav1.Object
+	runtime.Object
 	// BindingSpec is the decision.
 	BindingSpec() *BindingSpec
 	// BindingStatus is what the clusters report.

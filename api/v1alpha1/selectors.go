@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ResourceSelector selects hub objects by group and kind, never by version.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.labelSelector))",message="set name or labelSelector, not both"
-// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (has(self.apiGroup) && self.apiGroup != '')",message="kind '*' needs an apiGroup other than the core group"
+// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (has(self.apiGroup) && size(self.apiGroup) > 0)",message="kind '*' needs an apiGroup other than the core group"
 // +kubebuilder:validation:XValidation:rule="self.kind != '*' || !has(self.name)",message="kind '*' cannot be combined with name"
 type ResourceSelector struct {
 	// apiGroup is the API group of the objects. Unset means the core group.
