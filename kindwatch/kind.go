@@ -105,17 +105,31 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 }
 
 // report changes the state and tells of it if there was something to tell.
-func (k *kind) report(change func(*State)) {
+func (k *kind) report(edit func(*State)) {
 	k.mu.Lock()
+	changed := k.edit(edit)
+	k.mu.Unlock()
+	if changed {
+		k.tellState()
+	}
+}
+
+// edit changes the state under k.mu.
+func (k *kind) edit(edit func(*State)) (changed bool) {
 	before := k.state
-	change(&k.state)
+	edit(&k.state)
 	if k.state.Synced != before.Synced || k.state.Reason != before.Reason {
 		k.state.Since = time.Now()
 	}
-	after := k.state
-	k.mu.Unlock()
-	if after != before && k.ctx.Err() == nil {
-		k.options.OnState(k.gvk, after)
+	return k.state != before
+}
+
+func (k *kind) tellState() {
+	k.mu.RLock()
+	state := k.state
+	k.mu.RUnlock()
+	if k.ctx.Err() == nil {
+		k.options.OnState(k.gvk, state)
 	}
 }
 
@@ -155,7 +169,7 @@ func (k *kind) drop(key string) {
 }
 
 // replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its former
-// copy stays.
+// copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is told of them.
 func (k *kind) replace(listed map[string]metav1.Object) {
 	var gone, there []change
 	k.mu.Lock()
@@ -176,9 +190,13 @@ func (k *kind) replace(listed map[string]metav1.Object) {
 		}
 	}
 	k.objects = listed
+	changed := k.edit(func(s *State) { s.Synced = true })
 	k.mu.Unlock()
 	k.tell(gone...)
 	k.tell(there...)
+	if changed {
+		k.tellState()
+	}
 }
 
 func same(a, b metav1.Object) bool {

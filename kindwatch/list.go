@@ -38,7 +38,6 @@ func (k *kind) list(ctx context.Context) error {
 		}
 	}
 	k.replace(listed)
-	k.report(func(s *State) { s.Synced = true })
 	return nil
 }
 

@@ -1,0 +1,154 @@
+// Package observe watches in one member cluster what the hub sent there, and keeps one small Observation per object.
+//
+// A kind is watched while a holder, a binding, is interested in it, and only objects with the hub's label are. Each is judged
+// and hashed as a whole when it arrives, then dropped: what is kept does not grow with its spec. Everything read here was
+// written on another cluster, by whoever may write there: it is bounded and may be nonsense, but makes nothing fail.
+//
+// It is not decided here whether an object is this hub's: the label only selects, see content and apply.
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
+const linger = 30 * time.Second
+
+// Options say which cluster is watched and who is told. All are required but OnState and HasStatus.
+type Options struct {
+	// Cluster is the name of the MemberCluster.
+	Cluster string
+	// Client has no time-out of its own.
+	Client dynamic.Interface
+	// Resolve finds the resource of a kind; see kindwatch.Options.
+	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
+	// HasStatus says that a kind is a custom resource with a status, as the member's discovery shows by "<plural>/status".
+	// Unset means no. It must answer from memory.
+	HasStatus func(schema.GroupVersionKind) bool
+	// HubUID is the value of the hub's label.
+	HubUID types.UID
+	// Handler is told of changed observations, those of the first list included. It must not block.
+	Handler member.ObservationHandler
+	// OnState is told when a kind becomes synced, cannot be followed, or can again. It must not block.
+	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
+}
+
+// Observer implements the Observe, Forget and Observation of a member.Cluster.
+type Observer struct {
+	ctx     context.Context
+	options Options
+	watches *kindwatch.Set
+
+	mu      sync.Mutex
+	holders map[schema.GroupVersionKind]map[types.NamespacedName]struct{}
+	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that still linger
+	linger  time.Duration
+}
+
+// New returns an Observer that watches nothing yet. Its watches end with ctx.
+func New(ctx context.Context, o Options) *Observer {
+	ob := &Observer{
+		ctx: ctx, options: o, linger: linger,
+		holders: map[schema.GroupVersionKind]map[types.NamespacedName]struct{}{},
+		ending:  map[schema.GroupVersionKind]*time.Timer{},
+	}
+	ob.watches = kindwatch.New(kindwatch.Options{
+		Client:        o.Client,
+		Resolve:       o.Resolve,
+		LabelSelector: hubv1.HubLabel + "=" + string(o.HubUID),
+		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
+			return newRecord(u, o.HasStatus != nil && o.HasStatus(u.GroupVersionKind())), nil
+		},
+		Handler: ob.changed,
+		OnState: func(gvk schema.GroupVersionKind, s kindwatch.State) {
+			if o.OnState != nil {
+				o.OnState(o.Cluster, gvk, s)
+			}
+		},
+	})
+	return ob
+}
+
+// Observe makes sure that the kind is watched for this holder.
+func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.NamespacedName) {
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	if ob.holders[gvk] == nil {
+		ob.holders[gvk] = map[types.NamespacedName]struct{}{}
+	}
+	ob.holders[gvk][holder] = struct{}{}
+	if t := ob.ending[gvk]; t != nil {
+		t.Stop()
+		delete(ob.ending, gvk)
+	}
+	ob.watches.Start(ob.ctx, gvk)
+}
+
+// Forget ends the holder's interest. After the last holder the kind lingers for half a minute, then its watch stops.
+func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedName) {
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	held, ok := ob.holders[gvk]
+	delete(held, holder)
+	if !ok || len(held) > 0 {
+		return
+	}
+	delete(ob.holders, gvk)
+	ob.ending[gvk] = time.AfterFunc(ob.linger, func() { ob.end(gvk) })
+}
+
+// end stops a kind unless a holder came back while the timer fired.
+func (ob *Observer) end(gvk schema.GroupVersionKind) {
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	if ob.holders[gvk] == nil {
+		delete(ob.ending, gvk)
+		ob.watches.Stop(gvk)
+	}
+}
+
+// Observation returns what was last seen of an object; see member.Cluster.
+func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
+	// Synced first: an object that the first list brings between the two calls must not seem missing.
+	state, _ := ob.watches.State(gvk)
+	object, found := ob.watches.Get(gvk, kindwatch.Key(key.Namespace, key.Name))
+	if r, ok := object.(*record); ok {
+		o = r.observation
+	}
+	return o, found, state.Synced
+}
+
+// State returns what is known of the watch of a kind; false if it is not watched.
+func (ob *Observer) State(gvk schema.GroupVersionKind) (kindwatch.State, bool) {
+	return ob.watches.State(gvk)
+}
+
+// Restart opens every watch again at once, as after the link came back.
+func (ob *Observer) Restart() { ob.watches.Restart() }
+
+// changed tells the handler what an event means.
+func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
+	before, _ := old.(*record)
+	after, _ := latest.(*record)
+	switch {
+	case after == nil && before == nil:
+	case after == nil:
+		ob.options.Handler(ob.options.Cluster, before.observation, true, true)
+	case before == nil:
+		ob.options.Handler(ob.options.Cluster, after.observation, true, false)
+	case !before.equal(after):
+		ob.options.Handler(ob.options.Cluster, after.observation, !before.sameContent(after), false)
+	}
+}
