@@ -47,6 +47,9 @@ func complete(b Built) bool {
 	return err == nil
 }
 
+// stopTimeout is how long an interrupted go command may take to end.
+const stopTimeout = 10 * time.Second
+
 // lock lets one process build at a time. The cache ignores itself in git.
 func lock(cache string) (unlock func(), err error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -164,6 +167,8 @@ func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its compilers too
+	cmd.WaitDelay = stopTimeout
 	return cmd
 }
 

@@ -2,7 +2,9 @@ package faultproxy
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -58,7 +60,7 @@ type conn struct {
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
-	if timeout, ok := err.(net.Error); n == 0 && ok && timeout.Timeout() {
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err // our own server interrupts a read
 	}
 	if held := c.listener.proxy.awaitEnd(c.open, Blackhole); held != nil {

@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := classify(httptest.NewRequest("GET", test.target, nil))
+			got := classify(httptest.NewRequest(http.MethodGet, test.target, nil))
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(request{})); diff != "" {
 				t.Error(diff)
 			}

@@ -97,27 +97,35 @@ func (b *bench) client(certs ...tls.Certificate) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// response is one whose body is closed when the test ends.
+type response struct {
+	code   int
+	header http.Header
+	body   io.Reader
+}
+
 // get asks for a path and gives up after d.
-func (b *bench) get(client *http.Client, path string, d time.Duration) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+func (b *bench) get(client *http.Client, path string, d time.Duration) (response, error) {
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	b.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+path, nil)
 	check(b.t, err)
 	res, err := client.Do(req)
-	if err == nil {
-		b.t.Cleanup(func() { _ = res.Body.Close() })
+	if err != nil {
+		return response{}, err
 	}
-	return res, err
+	b.t.Cleanup(func() { _ = res.Body.Close() })
+	return response{code: res.StatusCode, header: res.Header, body: res.Body}, nil
 }
 
 func (b *bench) works(client *http.Client, path string) {
 	b.t.Helper()
 	res, err := b.get(client, path, 10*time.Second)
 	check(b.t, err)
-	if res.StatusCode != http.StatusOK {
-		b.t.Fatalf("GET %s: %s", path, res.Status)
+	if res.code != http.StatusOK {
+		b.t.Fatalf("GET %s: %d", path, res.code)
 	}
-	_, err = io.Copy(io.Discard, res.Body)
+	_, err = io.Copy(io.Discard, res.body)
 	check(b.t, err)
 }
 
@@ -206,7 +214,7 @@ func TestBlackholeHoldsOldAndNewConnectionsAndLosesNothing(t *testing.T) {
 	b.hangs(old, "/version")
 	b.hangs(b.client(), "/version")
 	b.events <- "during"
-	line := lines(watch.Body)
+	line := lines(watch.body)
 	select {
 	case got := <-line:
 		t.Fatalf("a watch delivered %q", got)
@@ -283,8 +291,8 @@ func TestStatusAnswersLikeAnAPIServer(t *testing.T) {
 	res, err := b.get(b.client(), "/api/v1/pods", 5*time.Second)
 	check(t, err)
 	var body struct{ Kind, Reason string }
-	check(t, json.NewDecoder(res.Body).Decode(&body))
-	got := fmt.Sprint(res.StatusCode, " ", res.Header.Get("Retry-After"), " ", body.Kind, " ", body.Reason)
+	check(t, json.NewDecoder(res.body).Decode(&body))
+	got := fmt.Sprint(res.code, " ", res.header.Get("Retry-After"), " ", body.Kind, " ", body.Reason)
 	if want := "429 5 Status TooManyRequests"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -297,8 +305,7 @@ func TestStatusOfAShareHitsAboutThatShare(t *testing.T) {
 	for range 200 {
 		res, err := b.get(client, "/version", 5*time.Second)
 		check(t, err)
-		_ = res.Body.Close()
-		if res.StatusCode == http.StatusServiceUnavailable {
+		if res.code == http.StatusServiceUnavailable {
 			failed++
 		}
 	}
@@ -316,7 +323,7 @@ func TestHangListLeavesTheRestAlone(t *testing.T) {
 	for _, path := range []string{"/api/v1/namespaces/a/pods/b", "/api/v1/nodes", "/api/v1", "/apis"} {
 		b.works(client, path)
 	}
-	if res, err := b.get(client, "/api/v1/pods?watch=true", 5*time.Second); err != nil || res.StatusCode != 200 {
+	if res, err := b.get(client, "/api/v1/pods?watch=true", 5*time.Second); err != nil || res.code != 200 {
 		t.Errorf("a plain watch: %v, %v", res, err)
 	}
 }
@@ -327,7 +334,7 @@ func TestHangWatchAcceptsAndDeliversLater(t *testing.T) {
 	b.proxy.Set(Fault{Mode: HangWatch})
 	res, err := b.get(client, "/api/v1/pods?watch=true", time.Minute)
 	check(t, err)
-	line := lines(res.Body)
+	line := lines(res.body)
 	b.events <- "held"
 	b.works(client, "/api/v1/pods")
 	select {
@@ -346,7 +353,7 @@ func TestHangWatchLetsTheListOfAWatchPass(t *testing.T) {
 	b.proxy.Set(Fault{Mode: HangWatch})
 	res, err := b.get(b.client(), "/api/v1/pods?watch=true&sendInitialEvents=true", time.Minute)
 	check(t, err)
-	line := lines(res.Body)
+	line := lines(res.body)
 	end := `bookmark "k8s.io/initial-events-end":"true"`
 	for _, event := range []string{"first", end, "after"} {
 		b.events <- event
@@ -399,7 +406,7 @@ func TestClientThatGivesUpOneRequestKeepsItsConnection(t *testing.T) {
 	b.proxy.Set(Fault{Mode: None})
 	b.works(client, "/version")
 	b.events <- "alive"
-	if got := <-lines(watch.Body); got != "alive" {
+	if got := <-lines(watch.body); got != "alive" {
 		t.Errorf("the watch delivers %q", got)
 	}
 }

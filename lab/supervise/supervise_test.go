@@ -28,7 +28,7 @@ type running struct {
 
 func runSupervisor(t *testing.T, dir string) *running {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{dir: dir, client: control.NewClient(dir), cancel: cancel, ended: make(chan error, 1)}
 	go func() {
 		defer close(r.ended)
