@@ -144,7 +144,10 @@ func (j job) compile(ctx context.Context, m module) error {
 	watch := newMeter(j.progress, j.label+" "+m.Version, bytes.Count(packages, []byte("\n")))
 	cmd.Stdout, cmd.Stderr = watch, watch
 	err = cmd.Run()
-	watch.stop()
+	watch.stop(err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("compiling: %w", ctx.Err())
+	}
 	if err != nil {
 		return failure("compiling", watch.tail(), err)
 	}

@@ -43,7 +43,7 @@ func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
 		_, err := m.Write([]byte(part))
 		check(t, err)
 	}
-	m.stop()
+	m.stop(nil)
 	if got, want := string(m.tail()), "one\ntwo\nerror: broken"; got != want {
 		t.Errorf("tail is %q, want %q", got, want)
 	}

@@ -71,9 +71,13 @@ func (m *meter) Write(p []byte) (int, error) {
 	}
 }
 
-func (m *meter) stop() {
+func (m *meter) stop(err error) {
 	close(m.done)
-	fmt.Fprintf(m.out, "%s: done in %s\n", m.label, m.elapsed())
+	result := "done in"
+	if err != nil {
+		result = "failed after"
+	}
+	fmt.Fprintf(m.out, "%s: %s %s\n", m.label, result, m.elapsed())
 }
 
 func (m *meter) elapsed() time.Duration { return time.Since(m.start).Round(time.Second) }
