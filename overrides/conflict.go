@@ -1,0 +1,228 @@
+package overrides
+
+import (
+	"maps"
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// claim is what a policy says about one path. Claims of different policies and equal rank must agree.
+type claim struct {
+	kind  claimKind
+	value any // of claimSet
+	rule  RuleRef
+}
+
+type claimKind int
+
+const (
+	claimRead    claimKind = iota // test, and the source of copy: nobody else may change it
+	claimOrdered                  // what gives another result, or an error, before or after another change: nobody else may touch it
+	claimSet                      // a value that holds whatever was there
+	claimAbsent                   // null in a merge patch
+	claimObject                   // {} in a merge patch: an object, whatever is in it
+)
+
+func (k claimKind) holds() bool { return k >= claimSet }
+
+// node is a place in the tree of all claims. A tree rather than a map of pointers: its memory grows with the patches, not
+// with the length of their paths.
+type node struct {
+	claims   []claim
+	children map[string]*node
+}
+
+// conflict finds two rules of different policies that disagree. The rules have equal rank, those of one policy stand
+// together in their order, and state is what they will be applied to.
+func conflict(rules []*rankedRule, state map[string]any) *ConflictError {
+	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
+		return nil
+	}
+	root := &node{}
+	for _, r := range rules {
+		root.claimMerge(r.ref, r.change.merge, state)
+		for i := range r.change.ops {
+			root.claimOperation(r.ref, &r.change.ops[i], state)
+		}
+	}
+	err := root.disagreement(nil, nil)
+	if err != nil {
+		err.Rank = rules[0].rank.String()
+	}
+	return err
+}
+
+func (n *node) at(path pointer) *node {
+	for _, key := range path {
+		n = n.child(key)
+	}
+	return n
+}
+
+func (n *node) child(key string) *node {
+	c, ok := n.children[key]
+	if !ok {
+		c = &node{}
+		if n.children == nil {
+			n.children = map[string]*node{}
+		}
+		n.children[key] = c
+	}
+	return c
+}
+
+// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand together.
+func (n *node) add(c claim) {
+	for i := len(n.claims) - 1; i >= 0 && n.claims[i].rule.Policy == c.rule.Policy; i-- {
+		if o := n.claims[i]; o.kind == c.kind || o.kind.holds() && c.kind.holds() {
+			n.claims[i] = c
+			return
+		}
+	}
+	n.claims = append(n.claims, c)
+}
+
+func (n *node) claimMerge(rule RuleRef, patch map[string]any, state any) {
+	for key, v := range patch {
+		there, exists := child(state, key)
+		_, isObject := there.(map[string]any)
+		switch inner, ok := v.(map[string]any); {
+		case v == nil:
+			n.child(key).add(claim{kind: claimAbsent, rule: rule})
+		case !ok, exists && !isObject: // it takes the place of a list or scalar
+			n.child(key).add(claim{kind: claimSet, value: v, rule: rule})
+		case len(inner) == 0:
+			n.child(key).add(claim{kind: claimObject, rule: rule})
+		default:
+			n.child(key).claimMerge(rule, inner, there)
+		}
+	}
+}
+
+func (n *node) claimOperation(rule RuleRef, o *operation, state any) {
+	switch o.op {
+	case hubv1.PatchTest:
+		n.at(o.path).add(claim{kind: claimRead, rule: rule})
+	case hubv1.PatchReplace:
+		n.at(o.path).add(claim{kind: claimSet, value: o.value, rule: rule})
+	case hubv1.PatchAdd:
+		if where := touched(o.path, state); len(where) == len(o.path) {
+			n.at(where).add(claim{kind: claimSet, value: o.value, rule: rule})
+		} else {
+			n.at(where).add(claim{kind: claimOrdered, rule: rule})
+		}
+	case hubv1.PatchRemove:
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+	case hubv1.PatchMove:
+		n.at(touched(o.from, state)).add(claim{kind: claimOrdered, rule: rule})
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+	case hubv1.PatchCopy:
+		n.at(o.from).add(claim{kind: claimRead, rule: rule})
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+	}
+}
+
+// touched is the list if the last step adds or removes an element of one, because all indexes behind it shift; else the
+// path itself.
+func touched(path pointer, state any) pointer {
+	container, ok := path.parent().lookup(state)
+	if _, isList := container.([]any); isList {
+		return path.parent()
+	}
+	if _, isIndex := index(path.last()); !ok && (isIndex || path.last() == "-") {
+		return path.parent() // made by the same rule, perhaps as a list
+	}
+	return path
+}
+
+// ancestor is a claim above a node, with what its value has there.
+type ancestor struct {
+	*claim
+	value any
+	found bool
+}
+
+func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
+	var kept []*claim
+	for i := range n.claims {
+		c := &n.claims[i]
+		for _, o := range kept {
+			if o.rule.Policy != c.rule.Policy && !agreeAt(o, c) {
+				return newConflict(o.rule, c.rule, path)
+			}
+		}
+		for _, o := range above {
+			if o.rule.Policy != c.rule.Policy && !agreeBelow(o, c) {
+				return newConflict(o.rule, c.rule, path)
+			}
+		}
+		// Two claims of a kind are enough: a third one agrees with both or is found out by the one of another policy.
+		if same := func(o *claim) bool { return o.kind == c.kind }; count(kept, same) < 2 {
+			kept = append(kept, c)
+		}
+	}
+	for _, c := range kept {
+		if c.kind != claimObject { // says nothing about what is below
+			above = append(slices.Clip(above), ancestor{claim: c, value: c.value, found: c.kind == claimSet})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.children)) {
+		if err := n.children[key].disagreement(append(slices.Clip(path), key), descend(above, key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func count(claims []*claim, f func(*claim) bool) int {
+	n := 0
+	for _, c := range claims {
+		if f(c) {
+			n++
+		}
+	}
+	return n
+}
+
+func descend(above []ancestor, key string) []ancestor {
+	if len(above) == 0 {
+		return nil
+	}
+	out := slices.Clone(above)
+	for i := range out {
+		if out[i].found {
+			out[i].value, out[i].found = child(out[i].value, key)
+		}
+	}
+	return out
+}
+
+func agreeAt(a, b *claim) bool {
+	if a.kind != b.kind || a.kind == claimOrdered {
+		return false
+	}
+	return a.kind != claimSet || equal(a.value, b.value)
+}
+
+func agreeBelow(above ancestor, c *claim) bool {
+	switch {
+	case above.kind == claimRead:
+		return c.kind == claimRead
+	case above.kind != claimSet || !above.found:
+		return false
+	case c.kind == claimSet:
+		return equal(above.value, c.value)
+	case c.kind == claimObject:
+		_, ok := above.value.(map[string]any)
+		return ok
+	}
+	return false
+}
+
+func newConflict(a, b RuleRef, path pointer) *ConflictError {
+	if comparePolicies(a.Policy, b.Policy) > 0 {
+		a, b = b, a
+	}
+	return &ConflictError{Rules: [2]RuleRef{a, b}, Path: path.String()}
+}

@@ -1,0 +1,120 @@
+package overrides
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// ErrTooLarge means that the rendered object has more than 1 MiB as JSON.
+var ErrTooLarge = errors.New("the rendered object is larger than 1 MiB, which is more than a member takes: make it smaller or split it")
+
+// PolicyRef names an OverridePolicy or a ClusterOverridePolicy.
+type PolicyRef struct {
+	Kind      string
+	Namespace string // empty for a ClusterOverridePolicy
+	Name      string
+}
+
+// RefOf names a policy. Its kind follows from its tier, because cached objects carry none.
+func RefOf(policy hubv1.OverridePolicyObject) PolicyRef {
+	kind := "ClusterOverridePolicy"
+	if policy.OverrideTier() == hubv1.TierNamespaced {
+		kind = "OverridePolicy"
+	}
+	return PolicyRef{Kind: kind, Namespace: policy.GetNamespace(), Name: policy.GetName()}
+}
+
+// String is for messages: "OverridePolicy monitoring/metrics".
+func (p PolicyRef) String() string {
+	if p.Namespace == "" {
+		return p.Kind + " " + p.Name
+	}
+	return p.Kind + " " + p.Namespace + "/" + p.Name
+}
+
+// RuleRef names a rule of a policy.
+type RuleRef struct {
+	Policy PolicyRef
+	Rule   string
+}
+
+// String is for messages: `OverridePolicy monitoring/metrics, rule "shanghai"`.
+func (r RuleRef) String() string {
+	return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule)
+}
+
+// InvalidError means that a policy, or the hub object itself, cannot be followed. It holds no value of the object.
+type InvalidError struct {
+	Policy  PolicyRef // zero if the hub object is at fault
+	Rule    string    // empty if the policy as a whole is at fault
+	Path    string    // JSON pointer, empty if no path is at fault
+	Message string    // what is wrong and what to do
+}
+
+// Error says who is at fault, where and what to do.
+func (e *InvalidError) Error() string {
+	var b strings.Builder
+	switch {
+	case e.Policy == PolicyRef{}:
+		b.WriteString("the hub object")
+	case e.Rule == "":
+		b.WriteString(e.Policy.String())
+	default:
+		b.WriteString(RuleRef{e.Policy, e.Rule}.String())
+	}
+	b.WriteString(": ")
+	if e.Path != "" {
+		b.WriteString("path " + e.Path + " ")
+	}
+	b.WriteString(e.Message)
+	return b.String()
+}
+
+// ConflictError means that two policies of equal rank say different things about one path.
+type ConflictError struct {
+	Rules [2]RuleRef // of different policies, in the order of their names
+	Path  string     // JSON pointer
+	Rank  string
+}
+
+// Error names both rules, their rank and the path.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s, and %s, both of rank %s, disagree about path %s: give one of the rules a higher priority",
+		e.Rules[0], e.Rules[1], e.Rank, e.Path)
+}
+
+// fault says what is wrong in a rule: its place in the rule, for Validate, and the pointer, for Render.
+type fault struct {
+	field   string // of the rule
+	index   int    // of the operation if field is "patches", or -1
+	leaf    string // field of the operation
+	path    string
+	message string
+}
+
+func (f *fault) of(rule RuleRef) *InvalidError {
+	return &InvalidError{Policy: rule.Policy, Rule: rule.Rule, Path: f.path, Message: f.message}
+}
+
+// printable makes text of a policy or an object fit for a message: one line, and at most about 200 bytes.
+func printable(s string) string {
+	const limit = 200
+	cut := len(s) > limit
+	if cut {
+		s = s[:limit]
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(s, "?"))
+	if cut {
+		s += "..."
+	}
+	return s
+}

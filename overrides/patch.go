@@ -1,0 +1,205 @@
+package overrides
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// apply changes doc, which must be the caller's own: the mergePatch first, then the operations in their order. What it
+// copies is taken off budget. After a fault doc is not fit for use.
+func (c *change) apply(doc map[string]any, budget *int) *fault {
+	merge(doc, c.merge)
+	for i := range c.ops {
+		if f := c.ops[i].apply(doc, budget); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// merge changes target by a JSON merge patch (RFC 7386).
+func merge(target, patch map[string]any) {
+	for key, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(target, key)
+		case map[string]any:
+			inner, ok := target[key].(map[string]any)
+			if !ok {
+				inner = make(map[string]any, len(v))
+				target[key] = inner
+			}
+			merge(inner, v)
+		default:
+			target[key] = v
+		}
+	}
+}
+
+const (
+	adviceCreate = "correct it, or use mergePatch, which creates what is missing"
+	adviceFrom   = "correct the source of the operation or drop it"
+	adviceRemove = "correct it, or use null in a mergePatch, which takes a field that is missing for removed"
+)
+
+func (o *operation) apply(doc map[string]any, budget *int) *fault {
+	value := o.value
+	switch o.op {
+	case hubv1.PatchRemove:
+		return edit(doc, o.path, adviceRemove, remove)
+	case hubv1.PatchReplace:
+		return edit(doc, o.path, adviceCreate, replace(value))
+	case hubv1.PatchTest:
+		switch got, ok := o.path.lookup(doc); {
+		case !ok:
+			return &fault{path: o.path.String(), message: "does not exist in the object, but op test expects a value there: correct the path or drop the rule"}
+		case !equal(got, value):
+			return &fault{path: o.path.String(), message: "has another value than op test expects: correct the rule to what the object is now"}
+		}
+		return nil
+	}
+	if o.op != hubv1.PatchAdd {
+		var ok bool
+		if value, ok = o.from.lookup(doc); !ok {
+			return missing(o.from, adviceFrom)
+		}
+		if _, ok := value.(string); !ok && o.path.isMetadata() {
+			return &fault{path: o.path.String(), message: whyString}
+		}
+	}
+	switch o.op {
+	case hubv1.PatchCopy:
+		n, err := size(value, *budget, maxDepth)
+		if err != nil {
+			return &fault{path: o.from.String(), message: fmt.Sprintf(
+				"is too large or too deep to be copied: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)}
+		}
+		*budget -= n
+		value = runtime.DeepCopyJSONValue(value)
+	case hubv1.PatchMove:
+		if f := edit(doc, o.from, adviceFrom, remove); f != nil {
+			return f
+		}
+	}
+	return edit(doc, o.path, adviceCreate, add(value))
+}
+
+// step changes the container at the end of a pointer and returns it; ok is false if the step leads nowhere, and the
+// message says why if that is not obvious.
+type step func(container any, key string) (changed any, message string, ok bool)
+
+// edit leads a step to the container of the pointer's last step, and puts changed lists back on the way out.
+func edit(doc any, path pointer, advice string, do step) *fault {
+	_, f := editAt(doc, path, 0, advice, do)
+	return f
+}
+
+func editAt(node any, path pointer, depth int, advice string, do step) (any, *fault) {
+	key := path[depth]
+	if depth == len(path)-1 {
+		changed, message, ok := do(node, key)
+		switch {
+		case ok:
+			return changed, nil
+		case message != "":
+			return nil, &fault{path: path.String(), message: message}
+		}
+		return nil, missing(path, advice)
+	}
+	inner, ok := child(node, key)
+	if !ok {
+		return nil, missing(path, advice)
+	}
+	inner, f := editAt(inner, path, depth+1, advice, do)
+	if f != nil {
+		return nil, f
+	}
+	switch n := node.(type) {
+	case map[string]any:
+		n[key] = inner
+	case []any:
+		i, _ := index(key) // child has found it
+		n[i] = inner
+	}
+	return node, nil
+}
+
+func missing(path pointer, advice string) *fault {
+	return &fault{path: path.String(), message: "does not exist in the object: " + advice}
+}
+
+func remove(container any, key string) (any, string, bool) {
+	switch c := container.(type) {
+	case map[string]any:
+		if _, ok := c[key]; ok {
+			delete(c, key)
+			return c, "", true
+		}
+	case []any:
+		if i, message := place(key, len(c)-1, len(c)); message != "" {
+			return nil, message, false
+		} else if i < len(c) {
+			return slices.Delete(c, i, i+1), "", true
+		}
+	}
+	return nil, "", false
+}
+
+func replace(value any) step {
+	return func(container any, key string) (any, string, bool) {
+		switch c := container.(type) {
+		case map[string]any:
+			if _, ok := c[key]; ok {
+				c[key] = value
+				return c, "", true
+			}
+		case []any:
+			if i, ok := index(key); ok && i < len(c) {
+				c[i] = value
+				return c, "", true
+			}
+			return nil, outside(len(c)), false
+		}
+		return nil, "", false
+	}
+}
+
+// add creates the last step only: the container must be there.
+func add(value any) step {
+	return func(container any, key string) (any, string, bool) {
+		switch c := container.(type) {
+		case map[string]any:
+			c[key] = value
+			return c, "", true
+		case []any:
+			i, message := len(c), ""
+			if key != "-" || len(c) > maxIndex {
+				if i, message = place(key, len(c), len(c)); message != "" {
+					return nil, message, false
+				}
+			}
+			return slices.Insert(c, i, value), "", true
+		}
+		return nil, "", false
+	}
+}
+
+// place reads the index at which a list of n elements grows or shrinks. Long lists do not: each time costs their length.
+func place(key string, last, n int) (int, string) {
+	if n > maxIndex {
+		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to be changed by index: use mergePatch", maxIndex)
+	}
+	i, ok := index(key)
+	if !ok || i > last {
+		return 0, outside(n)
+	}
+	return i, ""
+}
+
+func outside(n int) string {
+	return fmt.Sprintf("is outside of the list, which has %d elements: correct the index, or use /- to append", n)
+}

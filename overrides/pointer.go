@@ -1,0 +1,163 @@
+package overrides
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// pointer is a JSON pointer (RFC 6901), one unescaped step each.
+type pointer []string
+
+var (
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+)
+
+// parsePointer reads a pointer of at least one step. The message says what is wrong, or is empty.
+func parsePointer(text string) (pointer, string) {
+	switch {
+	case len(text) > maxPointerBytes:
+		return nil, fmt.Sprintf("has more than %d bytes", maxPointerBytes)
+	case !strings.HasPrefix(text, "/"):
+		return nil, "is no JSON pointer below the root: it must start with /, such as /spec/replicas"
+	case strings.Count(text, "/") > maxDepth:
+		return nil, fmt.Sprintf("has more than %d steps", maxDepth)
+	}
+	steps := strings.Split(text[1:], "/")
+	for i, s := range steps {
+		for j := strings.IndexByte(s, '~'); j >= 0 && j < len(s); j++ {
+			if s[j] == '~' && (j+1 == len(s) || s[j+1] != '0' && s[j+1] != '1') {
+				return nil, "is no JSON pointer: ~ must be written ~0, and / inside a key ~1"
+			}
+		}
+		steps[i] = unescape.Replace(s)
+	}
+	return steps, ""
+}
+
+// String is the pointer as text, for messages.
+func (p pointer) String() string {
+	var b strings.Builder
+	for _, step := range p {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(step))
+		if b.Len() > maxPointerBytes {
+			break
+		}
+	}
+	return printable(b.String())
+}
+
+// parent is the pointer without its last step.
+func (p pointer) parent() pointer { return p[:len(p)-1] }
+
+func (p pointer) last() string { return p[len(p)-1] }
+
+// isAtOrBelow says whether p is q or leads to a place inside of it.
+func (p pointer) isAtOrBelow(q pointer) bool {
+	if len(p) < len(q) {
+		return false
+	}
+	for i, step := range q {
+		if p[i] != step {
+			return false
+		}
+	}
+	return true
+}
+
+// lookup follows the pointer.
+func (p pointer) lookup(v any) (any, bool) {
+	for _, step := range p {
+		var ok bool
+		if v, ok = child(v, step); !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func child(v any, step string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		c, ok := v[step]
+		return c, ok
+	case []any:
+		if i, ok := index(step); ok && i < len(v) {
+			return v[i], true
+		}
+	}
+	return nil, false
+}
+
+// index reads the step as a list index: decimal, without sign or leading zero, at most maxIndex.
+func index(step string) (int, bool) {
+	if step == "" || len(step) > 5 || len(step) > 1 && step[0] == '0' {
+		return 0, false
+	}
+	for i := range len(step) {
+		if step[i] < '0' || step[i] > '9' {
+			return 0, false
+		}
+	}
+	i, err := strconv.Atoi(step)
+	return i, err == nil && i <= maxIndex
+}
+
+// Why a path is closed to overrides.
+const (
+	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
+	whyStatus   = "belongs to the controllers in the member: drop it from the rule"
+	whyMetadata = "is metadata that cannot be overridden: name one key of /metadata/labels or /metadata/annotations"
+	whyOurs     = "is a label or annotation of Hanse, which cannot be overridden: drop it from the rule"
+	whyString   = "is a label or annotation and takes only a string: put the value in quotes"
+)
+
+// closedToWrites says why a rule may not change what the pointer leads to, or nothing.
+func (p pointer) closedToWrites() string {
+	switch p[0] {
+	case "apiVersion", "kind":
+		return whyIdentity
+	case "status":
+		return whyStatus
+	case "metadata":
+		return p.closedMetadata()
+	}
+	return ""
+}
+
+func (p pointer) closedMetadata() string {
+	if len(p) > 1 && (p[1] == "name" || p[1] == "namespace" || p[1] == "uid") {
+		return whyIdentity
+	}
+	if len(p) != 3 || !isKeyMap(p[1]) {
+		return whyMetadata
+	}
+	if strings.HasPrefix(p[2], hubv1.Prefix) {
+		return whyOurs
+	}
+	return ""
+}
+
+// closedToReads says why a rule may not copy from where the pointer leads, or nothing. The identity may be copied.
+func (p pointer) closedToReads() string {
+	switch {
+	case p[0] == "status":
+		return whyStatus
+	case p[0] != "metadata" || len(p) == 1 || p[1] == "name" || p[1] == "namespace":
+		return ""
+	case !isKeyMap(p[1]):
+		return whyMetadata
+	case len(p) > 2 && strings.HasPrefix(p[2], hubv1.Prefix):
+		return whyOurs
+	}
+	return ""
+}
+
+// isMetadata says whether the pointer, open to writes, leads to a label or an annotation.
+func (p pointer) isMetadata() bool { return p[0] == "metadata" }
+
+func isKeyMap(field string) bool { return field == "labels" || field == "annotations" }

@@ -1,0 +1,77 @@
+package overrides
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// rank is a rule's place in the order of precedence, read from its text alone: a cluster's labels never change it.
+type rank struct {
+	stage        int
+	priority     int32
+	level        int
+	requirements int
+}
+
+var (
+	stages = []hubv1.Tier{hubv1.TierBaseline, hubv1.TierNamespaced, hubv1.TierAdmin}
+	levels = []string{"none", "region", "zone", "names"}
+)
+
+func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
+	r := rank{stage: slices.Index(stages, tier), priority: rule.Priority}
+	if rule.Clusters == nil {
+		return r
+	}
+	sel := rule.Clusters.LabelSelector
+	switch {
+	case len(rule.Clusters.Names) > 0:
+		r.level = 3
+	case pins(sel, hubv1.ZoneLabel):
+		r.level = 2
+	case pins(sel, hubv1.RegionLabel):
+		r.level = 1
+	}
+	if sel != nil {
+		r.requirements = len(sel.MatchLabels) + len(sel.MatchExpressions)
+	}
+	return r
+}
+
+// pins says whether the selector asks for one value of the label.
+func pins(sel *metav1.LabelSelector, key string) bool {
+	if sel == nil {
+		return false
+	}
+	if _, ok := sel.MatchLabels[key]; ok {
+		return true
+	}
+	return slices.ContainsFunc(sel.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return r.Key == key && r.Operator == metav1.LabelSelectorOpIn && len(r.Values) == 1
+	})
+}
+
+func (r rank) compare(o rank) int {
+	return cmp.Or(cmp.Compare(r.stage, o.stage), cmp.Compare(r.priority, o.priority),
+		cmp.Compare(r.level, o.level), cmp.Compare(r.requirements, o.requirements))
+}
+
+// String is stage/priority/topology level/number of requirements.
+func (r rank) String() string {
+	stage := "Unknown"
+	if r.stage >= 0 {
+		stage = string(stages[r.stage])
+	}
+	return fmt.Sprintf("%s/%d/%s/%d", stage, r.priority, levels[r.level], r.requirements)
+}
+
+// Rank is the place of a policy's rule in the order of precedence: stage/priority/topology level/number of requirements,
+// such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions.
+func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {
+	return rankOf(policy.OverrideTier(), rule).String()
+}

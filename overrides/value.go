@@ -1,0 +1,153 @@
+package overrides
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+var (
+	errTooDeep = fmt.Errorf("nests deeper than %d levels: flatten it", maxManifestDepth)
+	errNotJSON = errors.New("holds a value that JSON cannot: correct the object on the hub")
+)
+
+// decode reads a value of a policy. The message says what is wrong, or is empty; it holds nothing of the value.
+func decode(raw []byte) (v any, message string) {
+	if len(raw) > maxValueBytes {
+		return nil, fmt.Sprintf("is larger than %d KiB: split it into several operations or rules", maxValueBytes>>10)
+	}
+	if nesting(raw) > maxDepth {
+		return nil, fmt.Sprintf("nests deeper than %d levels: flatten it", maxDepth)
+	}
+	if err := utiljson.Unmarshal(raw, &v); err != nil {
+		return nil, "is not valid JSON: correct it"
+	}
+	return v, ""
+}
+
+// nesting is the number of levels of a JSON text, found before anything is decoded.
+func nesting(raw []byte) int {
+	level, deepest, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+// size is the length of v as JSON. It stops with an error at the bounds, and at a value that JSON cannot hold.
+func size(v any, maxBytes, maxLevels int) (int, error) {
+	if maxBytes < 0 {
+		return 0, ErrTooLarge
+	}
+	n, levels := 2, maxLevels-1
+	switch v := v.(type) {
+	case nil:
+		return 4, nil
+	case bool, int64:
+		return 5, nil // about
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return 0, errNotJSON
+		}
+		return 8, nil // about
+	case string:
+		return sizeOfString(v), nil
+	case []any:
+		if levels < 0 {
+			return 0, errTooDeep
+		}
+		for _, c := range v {
+			m, err := size(c, maxBytes-n, levels)
+			if err != nil {
+				return 0, err
+			}
+			n += m + 1
+		}
+	case map[string]any:
+		if levels < 0 {
+			return 0, errTooDeep
+		}
+		for k, c := range v {
+			n += sizeOfString(k) + 2
+			m, err := size(c, maxBytes-n, levels)
+			if err != nil {
+				return 0, err
+			}
+			n += m
+		}
+	default:
+		return 0, errNotJSON
+	}
+	if n > maxBytes {
+		return 0, ErrTooLarge
+	}
+	return n, nil
+}
+
+// sizeOfString is the length with quotes and with what the encoder of Go escapes.
+func sizeOfString(s string) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			n++
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			n += 5
+		}
+	}
+	if !utf8.ValidString(s) {
+		n *= 2 // about: what is not UTF-8 is replaced
+	}
+	return n
+}
+
+// equal compares JSON values; 1 and 1.0 are equal (RFC 6902, 4.6).
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			if w, ok := b[k]; !ok || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i, v := range a {
+			if !equal(v, b[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if b, ok := b.(float64); ok {
+			return float64(a) == b
+		}
+	case float64:
+		if b, ok := b.(int64); ok {
+			return a == float64(b)
+		}
+	}
+	return a == b
+}
