@@ -1,0 +1,53 @@
+package schedule
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// confirm lets a plan that takes something from a cluster pass only if uncached reads lead to the same plan. If they do not, or
+// cannot be had, the plan that takes nothing is returned, with a time at which to try once more.
+func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) plan {
+	if !p.takes {
+		return p
+	}
+	if !s.Templates.Synced() {
+		return f.hold(5*time.Second, "not every kind that is federated has been listed")
+	}
+	w, err := s.worlds.get(ctx, f.id.Namespace)
+	if err != nil {
+		return f.hold(5*time.Second, err.Error())
+	}
+	live := f
+	live.world = w
+	if f.fate == alive {
+		object, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
+		if err != nil {
+			return f.hold(5*time.Second, err.Error())
+		}
+		if isGone || object.GetDeletionTimestamp() != nil || (f.id.Namespace != "" && !w.namespaceRead) {
+			return f.hold(time.Second, "")
+		}
+		live.template = object
+	}
+	q := decide(live)
+	if q.spec == nil || !equality.Semantic.DeepEqual(p.spec.Clusters, q.spec.Clusters) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: what is cached differs from what is")
+		return f.hold(time.Second, "")
+	}
+	return p
+}
+
+// hold is the plan that takes nothing. A reason that may last is told.
+func (f facts) hold(again time.Duration, why string) plan {
+	f.holdBack = true
+	p := decide(f)
+	p.again = earlier(p.again, again)
+	if why != "" {
+		p.scheduled.Message = short(p.scheduled.Message + "; nothing is withdrawn yet: " + why)
+	}
+	return p
+}

@@ -1,0 +1,159 @@
+// Package schedule keeps one binding per federated object: it writes ResourceBinding.spec, the decision, and nothing else.
+//
+// A run gathers what is known of one object, decides purely (place.go, targets.go), and records what changed in one write.
+//   - Nothing is withdrawn on the word of a cache. A decision that takes an object from a cluster is made a second time from
+//     uncached reads (confirm.go) and carried out only if both agree; until then the cluster keeps what it has, while the
+//     rest of the decision goes ahead.
+//   - An object is gone only if Templates.Live says so. What cannot be read keeps its decision.
+//   - A target is never dropped from the list while its cluster may hold a copy: it turns Absent and goes after its row says
+//     Withdrawn, or when the cluster itself is given up, which an event tells.
+//
+// Not decided here: whether the copy on a member may be deleted (hub/dispatch and member/apply look at the copy itself), and
+// what the status of a binding says. The part of it that only a decision knows is published, and written by hub/report.
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// Templates holds the hub's own objects of the kinds that are wanted.
+type Templates interface {
+	// Want says which kinds are needed.
+	Want(kinds sets.Set[schema.GroupKind])
+	// Kinds returns the kinds of a group, from discovery.
+	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
+	// Get returns an object from memory; it is shared and must not be changed.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// List returns the objects of a kind from memory.
+	List(gk schema.GroupKind) []hubv1.ObjectIdentity
+	// State of a kind; false if it is not watched.
+	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// Synced is true once every wanted kind that can be read was listed.
+	Synced() bool
+	// OnChange registers who is told of changed objects, OnState of changed states.
+	OnChange(func(hubv1.ObjectIdentity))
+	OnState(func(schema.GroupKind))
+	// Live reads an object uncached. Gone means that the object was deleted, while its kind stands since the given time. An error
+	// with a method Undecided that returns true means that no answer can be expected soon.
+	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
+}
+
+// Options of a Scheduler. All but Clock and Workers are required.
+type Options struct {
+	// Client reads from the cache and writes bindings; APIReader reads uncached.
+	Client    client.Client
+	APIReader client.Reader
+	Templates Templates
+	Recorder  events.EventRecorder
+	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
+	HubRunsWorkloads func() bool
+	// Workers is the number of objects decided on at a time. Default 4.
+	Workers int
+	Clock   clock.PassiveClock
+}
+
+// Scheduler decides on objects, one at a time per object.
+type Scheduler struct {
+	Options
+	wants     *wants
+	worlds    liveWorlds
+	decisions decisions
+
+	mu    sync.Mutex
+	ctx   context.Context
+	queue queue // nil while another replica leads
+}
+
+// New returns a Scheduler that does nothing until SetupWithManager.
+func New(o Options) *Scheduler {
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	s := &Scheduler{Options: o, worlds: liveWorlds{reader: o.APIReader, clock: o.Clock}}
+	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
+	return s
+}
+
+// SetupWithManager adds the controller, which only the leader runs, and the upkeep of the wanted kinds, which every replica runs.
+func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
+	s.wants.cache = mgr.GetCache()
+	if err := mgr.Add(s.wants); err != nil {
+		return fmt.Errorf("adding the upkeep of wanted kinds: %w", err)
+	}
+	c, err := controller.NewTyped("schedule", mgr, controller.TypedOptions[hubv1.ObjectIdentity]{
+		Reconciler:              s,
+		MaxConcurrentReconciles: s.Workers,
+		NeedLeaderElection:      ptr.To(true),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[hubv1.ObjectIdentity](200*time.Millisecond, time.Minute),
+	})
+	if err != nil {
+		return fmt.Errorf("making the schedule controller: %w", err)
+	}
+	for _, src := range s.sources(mgr.GetCache()) {
+		if err := c.Watch(src); err != nil {
+			return fmt.Errorf("watching for the schedule controller: %w", err)
+		}
+	}
+	s.Templates.OnChange(s.wakeObject)
+	s.Templates.OnState(s.wakeKind)
+	return nil
+}
+
+// Refused says whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act on them.
+func (s *Scheduler) Refused(gk schema.GroupKind) bool {
+	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
+}
+
+// outdatedPause lets the cache catch up with a write that met another one.
+const outdatedPause = 50 * time.Millisecond
+
+// Reconcile brings the binding of one object in line with what is known now.
+func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
+	if id.Group == hubv1.GroupVersion.Group {
+		return ctrl.Result{}, nil
+	}
+	f, err := s.gather(ctx, id)
+	if errors.Is(err, errNotListed) {
+		return ctrl.Result{}, nil // the first list of the kind wakes all its bindings
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := s.confirm(ctx, f, decide(f))
+	act := s.record
+	if f.binding != nil && (f.binding.GetDeletionTimestamp() != nil || p.remove) {
+		act = s.release
+	}
+	if err := act(ctx, f, p); isOutdated(err) {
+		return ctrl.Result{RequeueAfter: outdatedPause}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: p.again}, nil
+}
+
+// OnDecision registers who is told that Decision has a new answer for a binding. To be called before the manager starts.
+func (s *Scheduler) OnDecision(f func(binding types.NamespacedName)) { s.decisions.onChange = f }

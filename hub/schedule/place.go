@@ -1,0 +1,284 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// plan is what one decision asks for, with its reasons.
+type plan struct {
+	// spec is nil if there shall be no binding.
+	spec *hubv1.BindingSpec
+	// whenDeleted is what becomes of the copies should the object and its placement be deleted together.
+	whenDeleted hubv1.RemovalPolicy
+	// remove is true if nothing is left to be done on any cluster and nothing is to come.
+	remove bool
+	// takes is true if something is taken from a cluster, or given up there, other than what the cluster has confirmed.
+	takes bool
+	// left says which copies are given up, "cluster: why".
+	left []string
+
+	scheduled metav1.Condition
+	rejected  *hubv1.DecisionStatus
+	others    []string
+
+	// again is when time alone may change the decision; 0 if it cannot.
+	again time.Duration
+}
+
+// decide returns what shall be, from what is. It is pure.
+func decide(f facts) plan {
+	if f.binding == nil && f.fate != alive {
+		return plan{}
+	}
+	switch f.fate {
+	case gone:
+		return f.withdrawEverywhere()
+	case unread, undecided:
+		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonTemplateMissing, "the object cannot be read, every cluster keeps what it has: "+f.why)
+		if f.fate == undecided {
+			p.again = earlier(p.again, 5*time.Minute)
+		}
+		return p
+	}
+	choice := f.choose()
+	current := f.world.placement(f.spec().PlacementRef)
+	switch {
+	case choice.Winner == nil:
+		return f.unselected(current)
+	case suspended(current) || suspended(choice.Winner):
+		p := f.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "scheduling is suspended by the placement: every cluster keeps what it has")
+		p.others = names(choice.Others)
+		return p
+	case f.refused && choice.Winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed:
+		return f.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
+			"the hub itself would act on a %s: set hubExecution: Allowed in %s to place it all the same", f.id.Kind, nameOf(choice.Winner)))
+	}
+	return f.follow(choice)
+}
+
+// choose finds the placement to follow. A copy that another hub sent here is no template.
+func (f facts) choose() placement.Choice {
+	if _, copied := f.template.GetLabels()[hubv1.HubLabel]; copied {
+		return placement.Choice{}
+	}
+	choice, _ := placement.Choose(f.selectable(), f.world.placements, f.spec().PlacementRef)
+	return choice
+}
+
+func suspended(p hubv1.PlacementObject) bool {
+	return p != nil && p.PlacementSpec().Suspend.Scheduling
+}
+
+// unselected keeps the decision of a placement that is gone or no longer selects the object: editing a policy is no fleet delete.
+func (f facts) unselected(current hubv1.PlacementObject) plan {
+	if f.binding == nil {
+		return plan{}
+	}
+	why := "no placement selects the object any more"
+	if ref := f.spec().PlacementRef; ref != nil {
+		why = fmt.Sprintf("%s/%s is gone", ref.Kind, ref.Name)
+		if current != nil {
+			why = fmt.Sprintf("%s no longer selects the object", nameOf(current))
+		}
+	}
+	p := f.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted")
+	p.remove = len(p.spec.Clusters) == 0 && !f.holdBack
+	return p
+}
+
+// follow asks the placement which clusters shall hold the object.
+func (f facts) follow(choice placement.Choice) plan {
+	winner := choice.Winner
+	d, err := placement.Decide(placement.Input{Spec: winner.PlacementSpec(), Clusters: f.world.snapshot(f.id.Namespace), Held: held(f.spec())})
+	if err != nil {
+		return f.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+	}
+	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
+	targets, withdrawn := map[string]bool{}, map[string]placement.Rejection{}
+	for _, t := range d.Targets {
+		targets[t.Cluster] = true
+	}
+	for _, r := range d.Withdraw {
+		withdrawn[r.Cluster] = r
+	}
+	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		r, unselected := withdrawn[e.Name]
+		switch {
+		case targets[e.Name]:
+			return present(e.Name)
+		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // leaving is settled for every kind of decision
+			return f.absent(e, r.Reason, whenUnselected)
+		}
+		return restored(e)
+	})
+	for _, t := range d.Targets {
+		if p.spec.Target(t.Cluster) == nil {
+			p.spec.Clusters = append(p.spec.Clusters, present(t.Cluster))
+		}
+	}
+	slices.SortFunc(p.spec.Clusters, byName)
+	p.spec.ObjectRef = f.objectRef()
+	p.spec.PlacementRef = refTo(winner)
+	p.whenDeleted = whenDeleted
+	p.others = names(choice.Others)
+	p.rejected = rejections(d)
+	p.scheduled = summary(p.spec, d, len(f.world.clusters))
+	return p
+}
+
+// withdrawEverywhere is the end of an object.
+func (f facts) withdrawEverywhere() plan {
+	whenDeleted := f.recordedPolicy()
+	if followed := f.world.placement(f.spec().PlacementRef); followed != nil {
+		whenDeleted, _ = placement.DefaultRemoval(f.id.GroupKind(), followed.PlacementSpec().Deletion)
+	}
+	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		if e.State == hubv1.TargetAbsent {
+			return e
+		}
+		return f.absent(e, hubv1.ReasonObjectDeleted, whenDeleted)
+	})
+	p.whenDeleted = whenDeleted
+	p.remove = len(p.spec.Clusters) == 0
+	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+count(len(p.spec.Clusters), "cluster"))
+	return p
+}
+
+// keep leaves the decision as it is, but for clusters that leave, and for copies that were about to go with an object that is back.
+func (f facts) keep(status metav1.ConditionStatus, reason, message string) plan {
+	c := condition(status, reason, message)
+	if f.binding == nil {
+		return plan{scheduled: c}
+	}
+	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		if f.fate == alive {
+			return restored(e)
+		}
+		return e
+	})
+	if f.fate == alive {
+		p.spec.ObjectRef = f.objectRef()
+	}
+	p.whenDeleted = f.recordedPolicy()
+	p.rejected = f.binding.BindingStatus().Decision
+	p.scheduled = c
+	return p
+}
+
+func (f facts) objectRef() hubv1.ObjectReference {
+	return hubv1.ObjectReference{APIVersion: f.template.GetAPIVersion(), Kind: f.id.Kind, Name: f.id.Name, UID: f.template.GetUID()}
+}
+
+func (f facts) recordedPolicy() hubv1.RemovalPolicy {
+	standard, _ := placement.DefaultRemoval(f.id.GroupKind(), hubv1.DeletionPolicy{})
+	return cmp.Or(hubv1.RemovalPolicy(f.binding.GetAnnotations()[whenDeletedAnnotation]), standard)
+}
+
+func refTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
+	return &hubv1.PlacementReference{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUID(), Generation: p.GetGeneration()}
+}
+
+func nameOf(p hubv1.PlacementObject) string { return kindOf(p) + "/" + p.GetName() }
+
+// names of at most as many placements as a status may hold.
+func names(ps []hubv1.PlacementObject) []string {
+	var out []string
+	for _, p := range ps[:min(len(ps), 10)] {
+		out = append(out, nameOf(p))
+	}
+	return out
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
+}
+
+// inWords is how a count of rejected clusters reads.
+var inWords = map[string]string{
+	hubv1.ReasonNotSelected:         "not selected",
+	hubv1.ReasonExcluded:            "excluded",
+	hubv1.ReasonUnschedulable:       "unschedulable",
+	hubv1.ReasonTaintNotTolerated:   "tainted",
+	hubv1.ReasonNamespaceNotAllowed: "not open to the namespace",
+	hubv1.ReasonClusterNotReady:     "not ready",
+	hubv1.ReasonClusterLeaving:      "leaving",
+}
+
+// summary reads "3 of 12 clusters: 6 not selected, 2 tainted".
+func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1.Condition {
+	selected := 0
+	for _, e := range spec.Clusters {
+		if e.State == hubv1.TargetPresent {
+			selected++
+		}
+	}
+	message := fmt.Sprintf("%d of %s", selected, count(clusters, "cluster"))
+	var parts []string
+	if r := rejections(d); r != nil {
+		for _, r := range r.Rejected {
+			parts = append(parts, fmt.Sprintf("%d %s", r.Count, cmp.Or(inWords[r.Reason], r.Reason)))
+		}
+	}
+	if len(d.Missing) > 0 {
+		parts = append(parts, fmt.Sprintf("%d without a MemberCluster", len(d.Missing)))
+	}
+	if len(parts) > 0 {
+		message += ": " + strings.Join(parts, ", ")
+	}
+	if selected == 0 {
+		return condition(metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, message)
+	}
+	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
+}
+
+// rejections counts the clusters without the object by reason, the most frequent reason first; nil if there are none.
+func rejections(d placement.Decision) *hubv1.DecisionStatus {
+	const named = 20
+	byReason := map[string]*hubv1.RejectedClusters{}
+	all := slices.Concat(d.Rejected, d.Withdraw)
+	slices.SortFunc(all, func(a, b placement.Rejection) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	for _, r := range all {
+		group := byReason[r.Reason]
+		if group == nil {
+			group = &hubv1.RejectedClusters{Reason: r.Reason}
+			byReason[r.Reason] = group
+		}
+		if group.Count++; len(group.Examples) < named {
+			group.Examples = append(group.Examples, r.Cluster+": "+r.Message)
+		}
+	}
+	if len(byReason) == 0 {
+		return nil
+	}
+	out := &hubv1.DecisionStatus{}
+	for _, reason := range sets.List(sets.KeySet(byReason)) {
+		out.Rejected = append(out.Rejected, *byReason[reason])
+	}
+	slices.SortStableFunc(out.Rejected, func(a, b hubv1.RejectedClusters) int { return cmp.Compare(b.Count, a.Count) })
+	return out
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// earlier of two waits, of which 0 means never.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

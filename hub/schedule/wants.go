@@ -1,0 +1,226 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	everyKind = "*"
+	// expandEvery is how often the kinds of a group are discovered anew, for selectors of kind "*".
+	expandEvery = 30 * time.Second
+	// wantEvery bounds how often the kinds are collected while policies and bindings change.
+	wantEvery = 100 * time.Millisecond
+)
+
+// wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings, whose
+// placement may be gone.
+type wants struct {
+	client     client.Reader
+	cache      cache.Cache // set before Start
+	templates  Templates
+	discovered func(schema.GroupKind) // told of kinds that "*" newly stands for
+	stale      chan struct{}
+
+	mu     sync.RWMutex
+	wanted sets.Set[schema.GroupKind]
+	groups map[string]group
+}
+
+// group is what "*" of a group means: its kinds when discovery last answered.
+type group struct {
+	kinds []schema.GroupKind
+	read  time.Time
+}
+
+func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *wants {
+	return &wants{client: c, templates: t, discovered: discovered, stale: make(chan struct{}, 1), groups: map[string]group{}}
+}
+
+// NeedLeaderElection is false: the other replicas read templates, too.
+func (*wants) NeedLeaderElection() bool { return false }
+
+// Start keeps the wanted kinds until ctx ends.
+func (w *wants) Start(ctx context.Context) error {
+	for _, kind := range []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}, &hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+		informer, err := w.cache.GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watching %T for wanted kinds: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    w.added,
+			UpdateFunc: w.updated,
+			DeleteFunc: func(any) { w.refresh() },
+		}); err != nil {
+			return fmt.Errorf("watching %T for wanted kinds: %w", kind, err)
+		}
+	}
+	expand := time.NewTicker(expandEvery)
+	defer expand.Stop()
+	pause := time.NewTicker(wantEvery)
+	defer pause.Stop()
+	w.refresh()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-expand.C:
+		case <-w.stale:
+		}
+		if err := w.collect(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Collecting the wanted kinds; those of before stay")
+		}
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+	}
+}
+
+func (w *wants) refresh() {
+	select {
+	case w.stale <- struct{}{}:
+	default: // it is asked for already
+	}
+}
+
+func (w *wants) added(o any) {
+	if b, ok := o.(hubv1.BindingObject); ok && w.current().Has(hubv1.ObjectOf(b).GroupKind()) {
+		return
+	}
+	w.refresh()
+}
+
+func (w *wants) updated(before, after any) {
+	a, ok := after.(hubv1.PlacementObject)
+	if !ok {
+		return // a binding is for one kind for ever
+	}
+	if b, ok := before.(hubv1.PlacementObject); !ok || b.GetGeneration() != a.GetGeneration() {
+		w.refresh()
+	}
+}
+
+// current are the kinds that are wanted now.
+func (w *wants) current() sets.Set[schema.GroupKind] {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.wanted
+}
+
+// collect reads from the cache which kinds are wanted, and says so.
+func (w *wants) collect(ctx context.Context) error {
+	placements, err := allPlacements(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	bindings, err := allBindings(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	wanted := sets.New[schema.GroupKind]()
+	for _, p := range placements {
+		w.expand(ctx, p)
+		wanted.Insert(w.kinds(p)...)
+	}
+	for _, b := range bindings {
+		wanted.Insert(hubv1.ObjectOf(b).GroupKind())
+	}
+	w.mu.Lock()
+	w.wanted = wanted
+	w.mu.Unlock()
+	w.templates.Want(wanted)
+	return nil
+}
+
+// expand discovers the kinds of the groups that a placement selects as a whole, unless that was done just now.
+func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
+	for _, sel := range p.PlacementSpec().ResourceSelectors {
+		w.mu.RLock()
+		known := w.groups[sel.APIGroup]
+		w.mu.RUnlock()
+		if sel.Kind != everyKind || time.Since(known.read) < expandEvery {
+			continue
+		}
+		kinds, err := w.templates.Kinds(ctx, sel.APIGroup)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Discovering the kinds of a group; those of before stay", "group", sel.APIGroup)
+			continue
+		}
+		w.mu.Lock()
+		w.groups[sel.APIGroup] = group{kinds: kinds, read: time.Now()}
+		w.mu.Unlock()
+		for _, gk := range kinds {
+			if !slices.Contains(known.kinds, gk) {
+				w.discovered(gk)
+			}
+		}
+	}
+}
+
+// kinds are those that a placement selects, as far as they are known.
+func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var out []schema.GroupKind
+	for _, sel := range p.PlacementSpec().ResourceSelectors {
+		if sel.Kind == everyKind {
+			out = append(out, w.groups[sel.APIGroup].kinds...)
+			continue
+		}
+		out = append(out, schema.GroupKind{Group: sel.APIGroup, Kind: sel.Kind})
+	}
+	return slices.DeleteFunc(out, func(gk schema.GroupKind) bool { return gk.Group == hubv1.GroupVersion.Group })
+}
+
+// allPlacements reads both kinds from the cache; nobody changes them.
+func allPlacements(ctx context.Context, r client.Reader) ([]hubv1.PlacementObject, error) {
+	var out []hubv1.PlacementObject
+	var here hubv1.PlacementList
+	if err := r.List(ctx, &here, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Placements: %w", err)
+	}
+	for i := range here.Items {
+		out = append(out, &here.Items[i])
+	}
+	var everywhere hubv1.ClusterPlacementList
+	if err := r.List(ctx, &everywhere, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterPlacements: %w", err)
+	}
+	for i := range everywhere.Items {
+		out = append(out, &everywhere.Items[i])
+	}
+	return out, nil
+}
+
+// allBindings reads both kinds from the cache; nobody changes them.
+func allBindings(ctx context.Context, r client.Reader) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	var here hubv1.ResourceBindingList
+	if err := r.List(ctx, &here, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ResourceBindings: %w", err)
+	}
+	for i := range here.Items {
+		out = append(out, &here.Items[i])
+	}
+	var everywhere hubv1.ClusterResourceBindingList
+	if err := r.List(ctx, &everywhere, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterResourceBindings: %w", err)
+	}
+	for i := range everywhere.Items {
+		out = append(out, &everywhere.Items[i])
+	}
+	return out, nil
+}
