@@ -1,0 +1,106 @@
+package rollup
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const maxNamed = 3 // clusters in the message of a condition
+
+// setConditions sets Applied and Healthy and leaves the others alone.
+func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) {
+	for _, c := range []metav1.Condition{applied(rows, in.Targets), healthy(rows, in.Targets)} {
+		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+}
+
+// applied counts every target, also those that are to lose the object: until they have, the decision is not carried out.
+func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
+	var failed, unknown, waiting []hubv1.ClusterRow
+	for i, t := range byName(targets) {
+		switch row := rows[i]; {
+		case t.State == hubv1.TargetPresent && row.Applied == metav1.ConditionTrue, row.Reason == hubv1.ReasonWithdrawn:
+		case row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting:
+			waiting = append(waiting, row)
+		case row.Applied == metav1.ConditionUnknown:
+			unknown = append(unknown, row)
+		default:
+			failed = append(failed, row)
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, failed, len(rows))
+	case len(unknown) > 0:
+		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, len(rows))
+	case len(waiting) > 0:
+		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNotYetReported, waiting, len(rows))
+	case len(rows) == 0:
+		return noCluster(hubv1.ConditionApplied)
+	}
+	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, len(rows))
+}
+
+// healthy counts the targets that shall hold the object.
+func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
+	var degraded, unknown, progressing []hubv1.ClusterRow
+	held := 0
+	for i, t := range byName(targets) {
+		if t.State != hubv1.TargetPresent {
+			continue
+		}
+		held++
+		switch rows[i].Health {
+		case hubv1.HealthHealthy:
+		case hubv1.HealthDegraded:
+			degraded = append(degraded, rows[i])
+		case hubv1.HealthProgressing:
+			progressing = append(progressing, rows[i])
+		default:
+			unknown = append(unknown, rows[i])
+		}
+	}
+	switch {
+	case len(degraded) > 0:
+		return condition(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonDegradedOnSome, degraded, held)
+	case len(unknown) > 0:
+		return condition(hubv1.ConditionHealthy, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, held)
+	case len(progressing) > 0:
+		return condition(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonProgressingOnSome, progressing, held)
+	case held == 0:
+		return noCluster(hubv1.ConditionHealthy)
+	}
+	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
+}
+
+func noCluster(kind string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster shall hold the object"}
+}
+
+// condition names the rows that are the reason, at most three.
+func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
+	if len(because) == 0 {
+		c.Message = fmt.Sprintf("on %d of %d clusters", of, of)
+		return c
+	}
+	named := make([]string, 0, maxNamed)
+	for _, row := range because[:min(len(because), maxNamed)] {
+		if row.Reason == "" {
+			named = append(named, row.Name)
+			continue
+		}
+		named = append(named, fmt.Sprintf("%s (%s)", row.Name, row.Reason))
+	}
+	c.Message = fmt.Sprintf("on %d of %d clusters: %s", len(because), of, strings.Join(named, ", "))
+	if more := len(because) - maxNamed; more > 0 {
+		c.Message += fmt.Sprintf(" and %d more", more)
+	}
+	return c
+}

@@ -1,0 +1,89 @@
+package rollup
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	maxRows = 200 << 10 // bytes of JSON of all rows
+	// fullRow is what a row that was cut is taken to be worth until its cluster has reported.
+	fullRow = 1 << 10
+)
+
+// fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy ones to what
+// dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends of messages.
+func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
+	size := 0
+	for _, row := range rows {
+		if size += jsonSize(row); shrunk(row) {
+			size += fullRow
+		}
+	}
+	if size <= maxRows {
+		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
+			setTruncated(status, metav1.ConditionFalse, hubv1.ReasonComplete, "", in)
+		}
+		return rows
+	}
+	out := make([]hubv1.ClusterRow, 0, len(rows))
+	cutRows := 0
+	for _, row := range rows {
+		if good(row) {
+			row = hubv1.ClusterRow{
+				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Applied: row.Applied, Health: row.Health,
+			}
+			cutRows++
+		}
+		out = append(out, row)
+	}
+	for _, most := range []int{maxMessage, maxMessage / 4, 0} {
+		if total(out) <= maxRows {
+			break
+		}
+		for i := range out {
+			out[i].Observed = nil
+			if out[i].Message = cut(out[i].Message, most); most == 0 {
+				out[i].Message = ""
+			}
+		}
+	}
+	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,
+		fmt.Sprintf("%d of %d rows were cut to stay within %d KiB: those of healthy clusters say no more than that", cutRows, len(rows), maxRows>>10), in)
+	return out
+}
+
+func setTruncated(status *hubv1.BindingStatus, value metav1.ConditionStatus, reason, message string, in Input) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: hubv1.ConditionRowsTruncated, Status: value, Reason: reason, Message: message,
+		ObservedGeneration: in.BindingGeneration, LastTransitionTime: in.Now,
+	})
+}
+
+func good(row hubv1.ClusterRow) bool {
+	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
+}
+
+// shrunk is true for a row that fit has cut and whose cluster has not reported since: every other one is dated.
+func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
+
+func total(rows []hubv1.ClusterRow) int {
+	size := 0
+	for _, row := range rows {
+		size += jsonSize(row)
+	}
+	return size
+}
+
+func jsonSize(row hubv1.ClusterRow) int {
+	data, err := json.Marshal(row)
+	if err != nil {
+		return fullRow // an observed that is no JSON, which the server will refuse
+	}
+	return len(data) + len(",")
+}

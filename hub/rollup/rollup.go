@@ -1,0 +1,113 @@
+// Package rollup folds what is known of an object's clusters: Rows and Status make the status of a binding, MergeStatus the status
+// of the hub object from the rows.
+//
+// It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results. Whatever is called a
+// second time with the same facts changes nothing, so that a quiet fleet costs no write.
+//   - What is not known stays as it was. After a restart a row holds until its cluster has reported; a cluster that is away keeps
+//     its last numbers, marked Unknown.
+//   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a newer sight of
+//     the member object contradicts it.
+//   - A time moves only when the thing that it dates does.
+//   - A row says Withdrawn only for the absence that the binding asks for now: an entry is dropped because of it.
+//   - The merged status is an allow-list by schema. What cannot be merged honestly is left out and named.
+//
+// Not decided here: when something is written, and whether the hub object's status may be written at all (hub/report); the
+// condition Scheduled, the decision and the other placements (hub/schedule), which are kept as they are.
+package rollup
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Fact is what is known of one cluster now.
+type Fact struct {
+	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if there
+	// is none. An outcome of an earlier state of the target must not be given.
+	Outcome *member.Outcome
+	// Observation is what the cluster's watch last delivered of the object; nil if it delivered none. Synced is false until the
+	// watch has delivered its first list.
+	Observation *member.Observation
+	Synced      bool
+
+	// Connected is false if the link is down, for the reason given. A cluster whose first try to connect has not ended has no Fact.
+	Connected   bool
+	LinkReason  string
+	LinkMessage string
+	// LastHeard is when the cluster last answered; zero if it has not answered this process.
+	LastHeard time.Time
+
+	// IsHub is true if the cluster is the hub itself, whose object is the template.
+	IsHub bool
+}
+
+// Input is everything that the status of one binding depends on, beside the previous one.
+type Input struct {
+	Targets []hubv1.BindingTarget
+	// BindingGeneration is that of the binding whose Targets these are.
+	BindingGeneration int64
+
+	// ObjectUID and HubGeneration are those of the hub object; zero if it is not known.
+	ObjectUID     types.UID
+	HubGeneration int64
+	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member that is
+	// the hub itself.
+	TemplateStatus []byte
+	TemplateHealth hubv1.Health
+
+	// Facts by cluster. A target without one keeps its row.
+	Facts map[string]Fact
+	Now   metav1.Time
+}
+
+// Status returns the status of a binding: previous, brought up to date. Rows are cut to fit the size limit; MergeStatus wants those
+// that Rows returns.
+func Status(previous hubv1.BindingStatus, in Input) hubv1.BindingStatus {
+	in.Now = seconds(in.Now)
+	out := *previous.DeepCopy()
+	rows := Rows(previous, in)
+	out.ObservedGeneration = in.BindingGeneration
+	out.Summary = summarize(rows, in.Targets)
+	setConditions(&out, rows, in)
+	out.Clusters = fit(&out, rows, in)
+	return out
+}
+
+// Rows returns one full row for each target, sorted by name.
+func Rows(previous hubv1.BindingStatus, in Input) []hubv1.ClusterRow {
+	in.Now = seconds(in.Now)
+	before := make(map[string]*hubv1.ClusterRow, len(previous.Clusters))
+	for i := range previous.Clusters {
+		before[previous.Clusters[i].Name] = &previous.Clusters[i]
+	}
+	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
+	for _, t := range byName(in.Targets) {
+		rows = append(rows, newRow(before[t.Name], previous.ObservedGeneration, t, in))
+	}
+	return rows
+}
+
+func summarize(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) hubv1.BindingSummary {
+	var s hubv1.BindingSummary
+	for i, t := range byName(targets) {
+		if t.State != hubv1.TargetPresent {
+			continue
+		}
+		s.Desired++
+		switch rows[i].Applied {
+		case metav1.ConditionTrue:
+			s.Applied++
+		case metav1.ConditionUnknown:
+			s.Unknown++
+		}
+		if rows[i].Health == hubv1.HealthHealthy {
+			s.Healthy++
+		}
+	}
+	return s
+}

@@ -1,0 +1,266 @@
+package rollup
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	maxMessage  = 256 // characters
+	maxReason   = 64
+	maxObserved = 512 // bytes
+)
+
+// newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
+func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
+	fact, known := in.Facts[t.Name]
+	absent := t.State == hubv1.TargetAbsent
+	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (!absent || rowsOf != in.BindingGeneration) {
+		// It tells of an earlier absence. Taken for this one, it would drop an entry whose object is still there.
+		previous = nil
+	}
+	var row hubv1.ClusterRow
+	switch {
+	case known && fact.IsHub:
+		row = template(t, in)
+	case known && !fact.Connected:
+		row = away(previous, t, fact)
+	case !known || fact.Outcome == nil:
+		row = unheard(previous, t, in)
+	case absent:
+		row = withdrawing(previous, t, fact)
+	default:
+		row = holding(previous, t, fact, in)
+	}
+	bound(&row)
+	if previous != nil && sameJSON(previous.Observed, row.Observed) {
+		row.Observed = previous.Observed
+	}
+	if previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason {
+		row.LastTransitionTime = &in.Now
+	} else if row.LastTransitionTime = previous.LastTransitionTime; row.LastTransitionTime == nil && known && (fact.IsHub || fact.Outcome != nil) {
+		row.LastTransitionTime = &in.Now // it had been cut off, see fit
+	}
+	return *row.DeepCopy()
+}
+
+// unheard is the row of a cluster that has not reported to this process.
+func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
+	switch {
+	case previous == nil:
+		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
+	case t.State == hubv1.TargetAbsent && previous.Reason != hubv1.ReasonWithdrawn && previous.Applied == metav1.ConditionTrue:
+		row := *previous
+		row.Applied, row.Health, row.Reason, row.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, dueMessage(t)
+		return row
+	case previous.Applied == metav1.ConditionTrue && previous.Reason != hubv1.ReasonIsTemplate && in.behind(previous.Generation):
+		row := *previous
+		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, in.behindMessage(previous.Generation)
+		return row
+	}
+	return *previous
+}
+
+// away is the row of a cluster whose link is down. What it held and its last numbers stay.
+func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
+	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
+		return *previous
+	}
+	row := hubv1.ClusterRow{Name: t.Name}
+	if previous != nil {
+		row = *previous
+	}
+	reason := cmp.Or(f.LinkReason, hubv1.ReasonUnreachable)
+	if row.Applied != metav1.ConditionUnknown || row.Reason != reason {
+		// Each try to connect may fail with other words; the first ones stay while the reason does.
+		row.Message = f.LinkMessage
+	}
+	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
+	if row.LastObservedTime == nil && !f.LastHeard.IsZero() {
+		heard := seconds(metav1.NewTime(f.LastHeard))
+		row.LastObservedTime = &heard
+	}
+	return row
+}
+
+// template is the row of the hub as its own member.
+func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
+	if t.State == hubv1.TargetAbsent {
+		return hubv1.ClusterRow{
+			Name: t.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn,
+			Message: "the cluster is the hub itself: nothing is removed",
+		}
+	}
+	return hubv1.ClusterRow{
+		Name: t.Name, UID: in.ObjectUID, Generation: in.HubGeneration, Applied: metav1.ConditionTrue,
+		Health: cmp.Or(in.TemplateHealth, hubv1.HealthUnknown), Reason: hubv1.ReasonIsTemplate, Observed: raw(in.TemplateStatus),
+	}
+}
+
+// withdrawing is the row of a connected cluster that shall not hold the object, with an outcome.
+func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
+	o := f.Outcome
+	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
+		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn, Message: o.Message}
+	}
+	row := kept(previous, t)
+	row.Applied, row.Health, row.Reason, row.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, dueMessage(t)
+	if o.Applied != metav1.ConditionTrue && o.Reason != hubv1.ReasonWithdrawn {
+		row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
+	}
+	return row
+}
+
+// stillThere says that the watch shows a copy that the withdrawal did not see and leave alone.
+func stillThere(t hubv1.BindingTarget, f Fact) bool {
+	seen := f.Observation
+	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.ResourceVersion != f.Outcome.ResourceVersion
+}
+
+func dueMessage(t hubv1.BindingTarget) string {
+	if t.Absent == nil {
+		return ""
+	}
+	return fmt.Sprintf("to be withdrawn (%s): %s", t.Absent.Policy, t.Absent.Reason)
+}
+
+// holding is the row of a connected cluster that shall hold the object, with an outcome.
+func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
+	row := kept(previous, t)
+	o := f.Outcome
+	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
+	if o.Applied == metav1.ConditionTrue {
+		row.UID, row.Digest, row.Hash, row.Generation = o.UID, o.Digest, o.Hash, o.HubGeneration
+	}
+	switch {
+	case o.Reason == hubv1.ReasonWithdrawn:
+		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, ""
+	case o.Applied == metav1.ConditionTrue && in.behind(o.HubGeneration):
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(o.HubGeneration)
+	case contradicted(f, in) && f.Observation.Deleting:
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
+	case contradicted(f, in):
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the object was changed on the cluster and is about to be put back"
+	}
+	judge(&row, previous, f, in)
+	return row
+}
+
+// judge fills in health and what was observed, and the reason if there is none that weighs more.
+func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
+	seen := f.Observation
+	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
+		seen = nil // a copy of another object: it says nothing about this one
+	}
+	var reason, message string
+	switch {
+	case seen == nil && !f.Synced && previous != nil && previous.Applied == row.Applied && previous.Digest == row.Digest:
+		row.Health, reason, message = previous.Health, previous.Reason, previous.Message // the watch starts anew: nothing else is known
+	case seen == nil && row.Applied == metav1.ConditionTrue:
+		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
+		row.Observed = nil
+	case seen == nil:
+		row.Health, row.Observed = hubv1.HealthUnknown, nil
+	case seen.Deleting || seen.Digest != row.Digest:
+		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
+		row.Observed = raw(seen.Observed)
+	default:
+		row.Health, reason, message = cmp.Or(seen.Health, hubv1.HealthUnknown), seen.HealthReason, seen.HealthMessage
+		row.Observed = raw(seen.Observed)
+	}
+	switch {
+	case row.Applied != metav1.ConditionTrue:
+	case row.Health != hubv1.HealthHealthy:
+		row.Reason, row.Message = reason, message
+	case row.Reason == hubv1.ReasonApplied:
+		row.Reason, row.Message = "", ""
+	}
+}
+
+// contradicted says that the watch shows a state of the member object that is not older than the outcome and not what it confirmed.
+func contradicted(f Fact, in Input) bool {
+	o, seen := f.Outcome, f.Observation
+	if o.Applied != metav1.ConditionTrue || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
+		return false
+	}
+	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
+}
+
+// older is true as well if the two cannot be compared: then the outcome, which was asked for, is believed.
+func older(seen, confirmed string) bool {
+	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
+	return err != nil || c < 0
+}
+
+// behind says that a confirmed generation is not the hub object's. A higher one is of an earlier object of that name.
+func (in Input) behind(confirmed int64) bool {
+	return in.HubGeneration != 0 && confirmed != in.HubGeneration
+}
+
+func (in Input) behindMessage(confirmed int64) string {
+	return fmt.Sprintf("generation %d is on its way; the cluster holds %d", in.HubGeneration, confirmed)
+}
+
+// kept is a row that still says what the member was last known to hold.
+func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
+	row := hubv1.ClusterRow{Name: t.Name}
+	if previous != nil {
+		row.UID, row.Generation, row.Digest, row.Hash, row.Observed = previous.UID, previous.Generation, previous.Digest, previous.Hash, previous.Observed
+	}
+	return row
+}
+
+func bound(row *hubv1.ClusterRow) {
+	row.Reason = row.Reason[:min(len(row.Reason), maxReason)]
+	row.Message = cut(row.Message, maxMessage)
+	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
+		row.Observed = nil
+	}
+}
+
+// cut keeps the first n characters.
+func cut(message string, n int) string {
+	if len(message) <= n || utf8.RuneCountInString(message) <= n {
+		return message
+	}
+	return string([]rune(message)[:n-1]) + "…"
+}
+
+func raw(data []byte) *runtime.RawExtension {
+	if len(data) == 0 {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: data}
+}
+
+// sameJSON is true for equal content: the server may order it in another way.
+func sameJSON(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal(a.Raw, &x) == nil && json.Unmarshal(b.Raw, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func byName(targets []hubv1.BindingTarget) []hubv1.BindingTarget {
+	out := slices.Clone(targets)
+	slices.SortFunc(out, func(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// seconds is the precision and place of times in JSON.
+func seconds(t metav1.Time) metav1.Time { return t.Rfc3339Copy() }
