@@ -22,6 +22,11 @@ func isOurs(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == hubv1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
+// WithoutOurs returns the entries that are not the hub's.
+func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(entries), isOurs)
+}
+
 // ours returns the paths that the hub applied, or nil.
 func ours(obj *unstructured.Unstructured) *fieldpath.Set {
 	for _, e := range obj.GetManagedFields() {

@@ -11,11 +11,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const (
-	// unknownManager stands for nobody: the field was removed, or its manager left no trace.
-	unknownManager = "unknown"
-	mostDrifts     = 3
-)
+// UnknownManager stands for nobody: the field was removed, or its manager left no trace.
+const UnknownManager = "unknown"
+
+const mostDrifts = 3
 
 // Drift returns up to three fields of the manifest that have another value in the live object and are not the hub's any more:
 // those that another manager took, and those that were removed ("unknown"). A field that is still the hub's differs only
@@ -197,7 +196,7 @@ func covers(have, want any) bool {
 
 // report notes a difference unless the field is ours.
 func (d *drifts) report(path fieldpath.Path, pe fieldpath.PathElement, at []owner) {
-	manager := unknownManager
+	manager := UnknownManager
 	for _, o := range at {
 		_, inside := o.set.Children.Get(pe)
 		if !inside && !o.set.Members.Has(pe) {

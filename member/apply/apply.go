@@ -1,0 +1,178 @@
+// Package apply writes one object to one member cluster, or takes it away, and says what came of it.
+//
+// It decides from a fresh read whether the object there is this hub's, and makes every change of an existing object
+// conditional on that read. What is not this hub's is left alone unless adoption was asked for; another hub's is never
+// touched. Everything that can go wrong is an Outcome with a reason and a time to retry, nothing is logged.
+//
+// It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is fought.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/content"
+)
+
+// callTimeout bounds each request to the member.
+const callTimeout = 10 * time.Second
+
+// Resolve finds the resource of a kind on the member and says whether it is namespaced.
+type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
+
+// Applier implements Apply and Withdraw of a member.Cluster. It keeps no state.
+type Applier struct {
+	name    string
+	isHub   bool
+	client  dynamic.Interface
+	resolve Resolve
+	hubUID  types.UID
+}
+
+// New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing is
+// written; client has a short time-out; hubUID is the value of the hub's label.
+func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID) *Applier {
+	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID}
+}
+
+// target is the object in question on the member.
+type target struct {
+	gvk      schema.GroupVersionKind
+	resource schema.GroupVersionResource
+	key      types.NamespacedName
+	objects  dynamic.ResourceInterface
+}
+
+func (t target) String() string {
+	return fmt.Sprintf("%s %s", t.gvk.Kind, types.NamespacedName{Namespace: t.key.Namespace, Name: t.key.Name})
+}
+
+// find resolves the kind. An outcome comes back if that is not possible.
+func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (target, *member.Outcome) {
+	t := target{gvk: gvk, key: key}
+	resource, namespaced, err := a.resolve(gvk)
+	if err != nil {
+		out := classify(err, t)
+		return t, &out
+	}
+	t.resource = resource
+	switch {
+	case namespaced && key.Namespace == "":
+		out := refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s is namespaced on this cluster, but the object has no namespace", gvk.Kind)
+		return t, &out
+	case !namespaced && key.Namespace != "":
+		out := refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s is cluster-scoped on this cluster, but the object has a namespace", gvk.Kind)
+		return t, &out
+	case namespaced:
+		t.objects = a.client.Resource(resource).Namespace(key.Namespace)
+	default:
+		t.objects = a.client.Resource(resource)
+	}
+	return t, nil
+}
+
+// read gets the object as it is now.
+func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
+}
+
+// Apply brings one object to the cluster, or says why not.
+func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
+	if a.isHub {
+		out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")
+		out.Digest = in.Digest
+		return out
+	}
+	manifest := a.mark(in)
+	key := types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
+	t, stop := a.find(manifest.GroupVersionKind(), key)
+	if stop != nil {
+		return *stop
+	}
+	for range 2 { // the second time if the object changed between the read and the write
+		out, again := a.applyOnce(ctx, t, in, manifest)
+		if !again {
+			return out
+		}
+	}
+	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is written", t)
+}
+
+// applyOnce reads, decides and writes.
+func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
+	live, err := t.read(ctx)
+	switch {
+	case isGone(err):
+		return a.create(ctx, t, in, manifest)
+	case err != nil:
+		return classify(err, t), false
+	}
+	p := a.plan(t, in, manifest, live)
+	if p.stop != nil {
+		return *p.stop, false
+	}
+	manifest = manifest.DeepCopy()
+	manifest.SetResourceVersion(live.GetResourceVersion())
+	after, err := a.write(ctx, t, manifest, p.force)
+	switch {
+	case isFieldConflict(err):
+		return fieldConflict(err, live), false
+	case isChanged(err) || isGone(err):
+		return member.Outcome{}, true
+	case err != nil:
+		return classify(err, t), false
+	}
+	out = done(in, after)
+	out.Wrote = after.GetResourceVersion() != live.GetResourceVersion()
+	if out.Wrote {
+		out.Drifted = p.drift
+	}
+	return out, false
+}
+
+// write sends the manifest by server-side apply.
+func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return t.objects.Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: hubv1.FieldManager, Force: force})
+}
+
+// create is the first apply of an object that was not there: it forces nothing, so that an object which somebody else makes in
+// the same moment shows as a conflict.
+func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
+	after, err := a.write(ctx, t, manifest, false)
+	if isNamespaceMissing(err) {
+		if out, ok := a.makeNamespace(ctx, t.key.Namespace, in); !ok {
+			return out, false
+		}
+		after, err = a.write(ctx, t, manifest, false)
+	}
+	switch {
+	case isFieldConflict(err) || isChanged(err):
+		return member.Outcome{}, true
+	case err != nil:
+		return classify(err, t), false
+	}
+	out = done(in, after)
+	out.Wrote = true
+	return out, false
+}
+
+// done is the outcome of an object that is as it was asked for.
+func done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
+	out := seen(applied(hubv1.ReasonApplied, ""), live)
+	out.Hash, _ = content.Hash(live)
+	out.Digest = in.Digest
+	return out
+}

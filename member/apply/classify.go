@@ -1,0 +1,210 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/content"
+)
+
+// isGone means that the server serves the kind and has no such object. A 404 for a kind that is not served is made by client-go,
+// which fills in the name that was asked for, of an answer that is no Status.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+func isNotServed(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err)
+}
+
+func isNamespaceMissing(err error) bool {
+	s := statusOf(err)
+	return isGone(err) && s.Details != nil && s.Details.Kind == "namespaces"
+}
+
+// isFieldConflict means that another manager has fields with other values.
+func isFieldConflict(err error) bool {
+	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// isChanged means that the object is no longer the one that was read.
+func isChanged(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !isFieldConflict(err)
+}
+
+func statusOf(err error) metav1.Status {
+	var s apierrors.APIStatus
+	if errors.As(err, &s) {
+		return s.Status()
+	}
+	return metav1.Status{}
+}
+
+var (
+	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"`)
+	// conflictManager reads the message of a conflict's cause: conflict with "manager" using apps/v1.
+	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
+)
+
+// classify turns what a server or the way to it answered into an outcome.
+func classify(err error, t target) member.Outcome {
+	status := statusOf(err)
+	text := status.Message
+	switch {
+	case isNotServed(err):
+		return refused(hubv1.ReasonKindNotServed, member.RetrySlowly, "the cluster does not serve %s in %s: install its definition there",
+			t.gvk.Kind, t.gvk.GroupVersion())
+	case status.Code == 0:
+		out := refused(hubv1.ReasonUnreachable, member.RetrySoon, "the cluster did not answer: %v", err)
+		out.Applied = metav1.ConditionUnknown
+		return out
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return refused(hubv1.ReasonNamespaceTerminate, member.RetrySlowly,
+			"namespace %s is being deleted on the cluster: the object comes back when it has been made anew", t.key.Namespace)
+	case isNamespaceMissing(err):
+		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly, "namespace %s is missing on the cluster", t.key.Namespace)
+	case strings.Contains(text, "denied the request") || strings.Contains(text, "denied request"):
+		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(text))
+	case strings.Contains(text, "field not declared in schema"):
+		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: bring it up to date there",
+			t.gvk.Kind, undeclared(text))
+	case strings.Contains(text, "failed to create typed patch object"):
+		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
+	case strings.Contains(text, "request is too large") || status.Code == http.StatusRequestEntityTooLarge:
+		return refused(hubv1.ReasonTooLarge, member.RetryNever, "%s is too large for the cluster: make it smaller than 1 MB", t)
+	}
+	return byCode(err, status, t)
+}
+
+// byCode classifies what the text does not say.
+func byCode(err error, status metav1.Status, t target) member.Outcome {
+	switch {
+	case status.Code == http.StatusUnauthorized:
+		return refused(hubv1.ReasonUnauthorized, member.RetrySlowly, "the cluster does not take the hub's credentials: join it again")
+	case status.Code == http.StatusForbidden:
+		return forbidden(status, t)
+	case status.Code == http.StatusTooManyRequests:
+		return later(refused(hubv1.ReasonThrottled, member.RetryAfter, "the cluster asks for fewer requests"), err)
+	case status.Code >= 500:
+		out := refused(hubv1.ReasonServerError, member.RetrySoon, "the cluster answered %d: %s", status.Code, t.published(status.Message))
+		if _, ok := apierrors.SuggestsClientDelay(err); ok {
+			return later(out, err)
+		}
+		return out
+	case status.Code == http.StatusConflict:
+		return refused(hubv1.ReasonPending, member.RetrySoon, "%s changed on the cluster while it was written", t)
+	}
+	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
+}
+
+// later waits for as long as the server asked.
+func later(out member.Outcome, err error) member.Outcome {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	out.Retry, out.After = member.RetryAfter, time.Duration(min(max(seconds, 1), 300))*time.Second
+	return out
+}
+
+// forbidden tells RBAC, which the member's chart can grant, from admission such as a quota.
+func forbidden(status metav1.Status, t target) member.Outcome {
+	if m := rbacDenied.FindStringSubmatch(status.Message); m != nil {
+		group := m[3]
+		if group == "" {
+			group = "the core group"
+		}
+		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
+			"the hub may not %s %s of %s on this cluster: add the kind to grantedKinds of the member's chart", m[1], m[2], group)
+	}
+	if strings.Contains(status.Message, "attempting to grant RBAC permissions") {
+		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster", t)
+	}
+	return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(after(status.Message, "is forbidden: ")))
+}
+
+// fieldConflict names the fields and managers of the server's answer.
+func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
+	var drift []member.FieldDrift
+	for _, c := range statusOf(err).Details.Causes {
+		if c.Type != metav1.CauseTypeFieldManagerConflict || len(drift) == 3 {
+			continue
+		}
+		d := member.FieldDrift{Path: c.Field, Manager: content.UnknownManager}
+		if m := conflictManager.FindStringSubmatch(c.Message); m != nil {
+			d.Manager = m[1]
+		}
+		drift = append(drift, d)
+	}
+	out := refused(hubv1.ReasonFieldConflict, member.RetryNever, "%s", conflictText(drift))
+	out.Drifted = drift
+	return seen(out, live)
+}
+
+// undeclared returns the path of a message such as: .spec.foo: field not declared in schema.
+func undeclared(text string) string {
+	text, _, _ = strings.Cut(text, ": field not declared in schema")
+	if i := strings.LastIndex(text, " "); i >= 0 {
+		text = text[i+1:]
+	}
+	return text
+}
+
+func after(text, mark string) string {
+	if _, rest, ok := strings.Cut(text, mark); ok {
+		return rest
+	}
+	return text
+}
+
+// invalid lists the fields that a server refused, without the values that it quotes: they may be secret.
+func (t target) invalid(status metav1.Status) string {
+	if status.Details == nil || len(status.Details.Causes) == 0 {
+		return t.published(status.Message)
+	}
+	var parts []string
+	for _, c := range status.Details.Causes {
+		text := c.Field
+		if why := withoutValue(c.Message); !t.secret() && why != "" {
+			text = fmt.Sprintf("%s: %s", c.Field, why)
+		}
+		parts = append(parts, text)
+	}
+	return "the cluster refuses " + strings.Join(parts, "; ")
+}
+
+// withoutValue takes the value out of: Invalid value: "x": must be y.
+func withoutValue(message string) string {
+	kind, rest, ok := strings.Cut(message, " value: ")
+	if !ok {
+		return message
+	}
+	if quoted, err := strconv.QuotedPrefix(rest); err == nil {
+		rest = rest[len(quoted):]
+	} else if i := strings.LastIndex(rest, ": "); i >= 0 {
+		rest = rest[i:]
+	} else {
+		rest = ""
+	}
+	return kind + " value" + rest
+}
+
+// published is a server's text as it may be shown: of a Secret nothing, since texts may quote values.
+func (t target) published(text string) string {
+	if t.secret() {
+		return "the cluster refuses the Secret; its answer is not shown, because it may quote the content"
+	}
+	return text
+}
+
+func (t target) secret() bool { return t.gvk.Group == "" && t.gvk.Kind == "Secret" }

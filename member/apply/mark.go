@@ -1,0 +1,43 @@
+package apply
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// mark returns the manifest as it is sent: with the marks of the hub, and of the metadata only names, labels and annotations.
+// Finalizers and owners of the hub would bind a member object to what is not there.
+func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
+	content := maps.Clone(in.Manifest.Object)
+	delete(content, "status")
+	delete(content, "metadata")
+	out := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	out.SetName(in.Manifest.GetName())
+	out.SetNamespace(in.Manifest.GetNamespace())
+
+	labels := foreign(in.Manifest.GetLabels())
+	labels[hubv1.HubLabel] = string(a.hubUID)
+	out.SetLabels(labels)
+
+	annotations := foreign(in.Manifest.GetAnnotations())
+	annotations[hubv1.OwnerAnnotation] = in.Owner.Owner(in.OwnerUID)
+	annotations[hubv1.DigestAnnotation] = in.Digest
+	out.SetAnnotations(annotations)
+	return out
+}
+
+// foreign is a copy without the keys of Hanse.
+func foreign(in map[string]string) map[string]string {
+	out := make(map[string]string, len(in)+2)
+	for k, v := range in {
+		if !strings.HasPrefix(k, hubv1.Prefix) {
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"context"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace object that
+// is federated later must not drop the mark that it was made on demand.
+func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
+	switch {
+	case hubv1.IsSystemNamespace(name):
+		return refused(hubv1.ReasonNamespaceRefused, member.RetrySlowly,
+			"namespace %s is missing on the cluster, and Hanse never makes kube-* or %s there", name, hubv1.SystemNamespace), false
+	case !in.CreateNamespace:
+		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,
+			"namespace %s is missing on the cluster: create it there, or set spec.apply.createNamespace to true", name), false
+	}
+	labels := maps.Clone(in.NamespaceLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[hubv1.OnDemandLabel] = "true"
+	labels[hubv1.HubLabel] = string(a.hubUID)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName(name)
+	namespace.SetLabels(labels)
+
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := a.client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{FieldManager: hubv1.FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return classify(err, target{
+			gvk: namespace.GroupVersionKind(), resource: namespaces, key: types.NamespacedName{Name: name},
+		}), false
+	}
+	return member.Outcome{}, true
+}

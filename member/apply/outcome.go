@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// longestMessage is what a row holds, in characters.
+const longestMessage = 256
+
+func applied(reason, format string, args ...any) member.Outcome {
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: reason, Message: bounded(fmt.Sprintf(format, args...))}
+}
+
+func refused(reason string, retry member.Retry, format string, args ...any) member.Outcome {
+	return member.Outcome{
+		Applied: metav1.ConditionFalse, Reason: reason, Message: bounded(fmt.Sprintf(format, args...)), Retry: retry,
+	}
+}
+
+// seen adds what is known of the live object.
+func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
+	out.UID, out.ResourceVersion, out.Generation = live.GetUID(), live.GetResourceVersion(), live.GetGeneration()
+	return out
+}
+
+// bounded makes one line of valid text of at most longestMessage characters of what another server may have written.
+func bounded(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, s[:min(len(s), 4*longestMessage)])
+	if r := []rune(s); len(r) > longestMessage {
+		s = string(r[:longestMessage-1]) + "…"
+	}
+	return s
+}

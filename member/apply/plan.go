@@ -1,0 +1,158 @@
+package apply
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/content"
+)
+
+// standing says whose a member object is.
+type standing int
+
+const (
+	nobodys      standing = iota // not of any hub
+	ours                         // the copy of the hub object in question
+	otherHubs                    // of another hub
+	otherCopy                    // the copy of another object of this hub
+	oursOutdated                 // the copy of an earlier hub object of the same name
+)
+
+// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, operators copy
+// them to the children of an object: the hub must have applied the object, too.
+func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID types.UID) standing {
+	label := live.GetLabels()[hubv1.HubLabel]
+	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
+	_, hubApplied := content.Hash(live)
+	switch {
+	case label != "" && label != string(a.hubUID):
+		return otherHubs
+	case err != nil || !hubApplied:
+		return nobodys
+	case id != owner:
+		return otherCopy
+	case uid == ownerUID:
+		return ours
+	case label == "": // the object of this name on which hub?
+		return nobodys
+	}
+	return oursOutdated
+}
+
+// plan is what to do about an object that exists.
+type plan struct {
+	stop  *member.Outcome // write nothing
+	force bool
+	drift []member.FieldDrift
+}
+
+func stop(out member.Outcome, live *unstructured.Unstructured) plan {
+	out = seen(out, live)
+	return plan{stop: &out}
+}
+
+func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) plan {
+	whose := a.standing(live, in.Owner, in.OwnerUID)
+	adopt := whose == nobodys && (in.Adoption == hubv1.AdoptionAlways || madeOnDemand(live))
+	switch {
+	case whose == otherHubs:
+		return stop(refused(hubv1.ReasonOwnedByOther, member.RetrySlowly,
+			"%s belongs to the hub with the UID %s: withdraw it there first", t, live.GetLabels()[hubv1.HubLabel]), live)
+	case whose == otherCopy:
+		id, _, _ := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
+		return stop(refused(hubv1.ReasonOwnedByOther, member.RetrySlowly, "%s is the copy of another hub object, %s", t, id), live)
+	case whose == nobodys && !adopt:
+		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
+			"%s exists on the cluster and is not Hanse's: delete it there, or set spec.apply.adoption to Always", t), live)
+	case live.GetDeletionTimestamp() != nil:
+		return stop(deleting(t, live), live)
+	}
+	inSync := whose == ours && synced(in, live)
+	if left := pausedFor(live); left > 0 {
+		return stop(paused(in, live, inSync, left), live)
+	}
+	if inSync {
+		out := done(in, live)
+		return plan{stop: &out}
+	}
+	if whose == nobodys {
+		return plan{force: true}
+	}
+	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: drift(in, manifest, live)}
+	if !p.force && len(p.drift) > 0 {
+		out := refused(hubv1.ReasonFieldConflict, member.RetryNever, "%s", conflictText(p.drift))
+		out.Drifted = p.drift
+		return stop(out, live)
+	}
+	return p
+}
+
+// madeOnDemand is true for a namespace that a hub made: whoever needed it then, it may be adopted.
+func madeOnDemand(live *unstructured.Unstructured) bool {
+	return live.GroupVersionKind() == schema.GroupVersionKind{Version: "v1", Kind: "Namespace"} &&
+		live.GetLabels()[hubv1.OnDemandLabel] != ""
+}
+
+// synced is true if the object carries the digest and its content is as it was last confirmed.
+func synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
+	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
+		return false
+	}
+	hash, _ := content.Hash(live)
+	return hash == in.Confirmed
+}
+
+// drift is what others changed since the last apply. While the digest is an older one, a field of the manifest that is nobody's
+// is more likely new than removed.
+func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
+	found := content.Drift(live, manifest)
+	if live.GetAnnotations()[hubv1.DigestAnnotation] == in.Digest {
+		return found
+	}
+	return slices.DeleteFunc(found, func(d member.FieldDrift) bool { return d.Manager == content.UnknownManager })
+}
+
+func conflictText(drift []member.FieldDrift) string {
+	parts := make([]string, len(drift))
+	for i, d := range drift {
+		parts[i] = d.Path + " was changed by " + d.Manager
+	}
+	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
+}
+
+// pausedFor is how long the object's pause lasts, or not positive.
+func pausedFor(live *unstructured.Unstructured) time.Duration {
+	until, err := time.Parse(time.RFC3339, live.GetAnnotations()[hubv1.PauseAnnotation])
+	if err != nil {
+		return 0
+	}
+	return time.Until(until)
+}
+
+// paused reports the pause even if there is nothing to write, so that it is seen.
+func paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
+	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
+		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)
+	if inSync {
+		done := done(in, live)
+		done.Reason, done.Message, done.Retry = out.Reason, out.Message, out.Retry
+		out = done
+	}
+	out.After = min(left, time.Hour)
+	return out
+}
+
+func deleting(t target, live *unstructured.Unstructured) member.Outcome {
+	if f := live.GetFinalizers(); len(f) > 0 {
+		return refused(hubv1.ReasonDeleting, member.RetrySlowly, "%s is being deleted on the cluster and waits for its finalizers %s",
+			t, strings.Join(f[:min(len(f), 3)], ", "))
+	}
+	return refused(hubv1.ReasonDeleting, member.RetrySlowly, "%s is being deleted on the cluster", t)
+}

@@ -1,0 +1,188 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/content"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Withdraw deletes or orphans the copy of one hub object. The cluster is rid of it only when it answers so: until then the
+// outcome is Deleting.
+func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
+	if a.isHub {
+		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
+	}
+	t, stop := a.find(in.GVK, types.NamespacedName{Namespace: in.Owner.Namespace, Name: in.Owner.Name})
+	if stop != nil {
+		if stop.Reason == hubv1.ReasonKindNotServed {
+			return a.withdrawUnserved(ctx, t, *stop)
+		}
+		return *stop
+	}
+	for range 2 { // the second time if the object changed between the read and the write
+		out, again := a.withdrawOnce(ctx, t, in)
+		if !again {
+			return out
+		}
+	}
+	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
+}
+
+func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.WithdrawIntent) (out member.Outcome, again bool) {
+	live, err := t.read(ctx)
+	switch {
+	case isGone(err):
+		return applied(hubv1.ReasonWithdrawn, ""), false
+	case isNotServed(err):
+		return a.withdrawUnserved(ctx, t, classify(err, t)), false
+	case err != nil:
+		return classify(err, t), false
+	}
+	if a.standing(live, in.Owner, in.OwnerUID) != ours {
+		return applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone", t), false
+	}
+	switch {
+	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
+		err = a.orphan(ctx, t, live)
+	case live.GetDeletionTimestamp() != nil:
+		return seen(deleting(t, live), live), false
+	default:
+		err = remove(ctx, t, live, in.Propagation)
+	}
+	switch {
+	case isGone(err):
+		return applied(hubv1.ReasonWithdrawn, ""), false
+	case isChanged(err):
+		return member.Outcome{}, true
+	case err != nil:
+		return classify(err, t), false
+	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
+		out := applied(hubv1.ReasonWithdrawn, "%s stays on the cluster and is no longer Hanse's", t)
+		out.Wrote = true
+		return out, false
+	}
+	return removed(ctx, t, live), false
+}
+
+// remove deletes exactly what was read.
+func remove(ctx context.Context, t target, live *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
+	if propagation == "" {
+		propagation = metav1.DeletePropagationBackground
+	}
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return t.objects.Delete(ctx, t.key.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &propagation,
+	})
+}
+
+// removed says whether the deleted object is gone, or waits for something.
+func removed(ctx context.Context, t target, deleted *unstructured.Unstructured) member.Outcome {
+	live, err := t.read(ctx)
+	out := deleting(t, deleted)
+	switch {
+	case isGone(err) || err == nil && live.GetUID() != deleted.GetUID():
+		out = applied(hubv1.ReasonWithdrawn, "")
+	case err == nil:
+		out = seen(deleting(t, live), live)
+	}
+	out.Wrote = true
+	return out
+}
+
+// orphan takes the hub's marks and its field ownership off the object that was read. Without an entry in managedFields the
+// fields are nobody's: a later apply of somebody else takes them without a conflict.
+func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured) error {
+	left := content.WithoutOurs(live.GetManagedFields())
+	if len(left) == 0 {
+		left = []metav1.ManagedFieldsEntry{{}} // an empty list would mean: keep what there is
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             live.GetUID(),
+		"resourceVersion": live.GetResourceVersion(),
+		"labels":          map[string]any{hubv1.HubLabel: nil},
+		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil},
+		"managedFields":   left,
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err = t.objects.Patch(ctx, t.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hubv1.FieldManager})
+	return err
+}
+
+// withdrawUnserved decides for an object whose kind the cluster does not serve: it is gone only if the kind's definition is.
+// A built-in kind or one of an aggregated API server has no definition that could tell.
+func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
+	if isBuiltIn(t.gvk.Group) {
+		return unserved
+	}
+	there, err := a.defined(ctx, t)
+	switch {
+	case err != nil:
+		return classify(err, target{gvk: schema.GroupVersionKind{Group: definitions.Group, Version: definitions.Version, Kind: "CustomResourceDefinition"}})
+	case there:
+		return unserved
+	}
+	return applied(hubv1.ReasonWithdrawn, "the definition of %s is gone from the cluster, and with it every object", t.gvk.Kind)
+}
+
+func isBuiltIn(group string) bool {
+	return scheme.Scheme.IsGroupRegistered(group) || group == definitions.Group || group == "apiregistration.k8s.io"
+}
+
+// defined asks for the definition by its name, or, if the plural is not known, looks for it among all.
+func (a *Applier) defined(ctx context.Context, t target) (bool, error) {
+	crds := a.client.Resource(definitions)
+	if t.resource.Resource != "" {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		_, err := crds.Get(ctx, t.resource.Resource+"."+t.resource.Group, metav1.GetOptions{})
+		if isGone(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	options := metav1.ListOptions{Limit: 50}
+	for {
+		page, err := listPage(ctx, crds.List, options)
+		if err != nil {
+			return false, err
+		}
+		for _, d := range page.Items {
+			group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+			if group == t.gvk.Group && kind == t.gvk.Kind {
+				return true, nil
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+func listPage(
+	ctx context.Context,
+	list func(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error),
+	options metav1.ListOptions,
+) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return list(ctx, options)
+}
