@@ -1,0 +1,290 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// given is a short way to facts.
+type given struct {
+	binding    *hubv1.ResourceBinding
+	uid        types.UID // of the object; "" if the fate says that it is not there
+	fate       fate
+	labels     map[string]string
+	placements []hubv1.PlacementObject
+	clusters   []*hubv1.MemberCluster
+	refused    bool
+	holdBack   bool
+}
+
+func (g given) facts() facts {
+	f := facts{id: object, fate: g.fate, refused: g.refused, holdBack: g.holdBack, now: now, why: "no answer"}
+	f.world = world{placements: g.placements, clusters: g.clusters, namespaceRead: true}
+	if g.binding != nil {
+		f.binding = g.binding
+	}
+	if g.fate == alive {
+		f.template = template(g.uid)
+		if g.labels != nil {
+			f.template.SetLabels(g.labels)
+		}
+	}
+	return f
+}
+
+func only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
+	var out []hubv1.PlacementObject
+	for _, p := range ps {
+		out = append(out, p)
+	}
+	return out
+}
+
+func three() []*hubv1.MemberCluster {
+	return []*hubv1.MemberCluster{cluster("eu"), cluster("sg"), cluster("us")}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const (
+		del    = hubv1.RemovalDelete
+		orphan = hubv1.RemovalOrphan
+	)
+	tests := map[string]struct {
+		in      given
+		want    []hubv1.BindingTarget // nil and no reason: there is no binding
+		reason  string
+		message string // checked if set
+		takes   bool
+		remove  bool
+		left    []string
+		again   time.Duration
+	}{
+		"a new object goes to every selected cluster": {
+			in:     given{uid: "a", placements: only(policy("web", named("eu", "sg"))), clusters: three()},
+			want:   []hubv1.BindingTarget{present("eu"), present("sg")},
+			reason: hubv1.ReasonScheduled, message: "2 of 3 clusters: 1 not selected",
+		},
+		"an object that no placement selects gets no binding": {
+			in: given{uid: "a", placements: only(policy("web", labelled("other"))), clusters: three()},
+		},
+		"a copy that another hub sent is no template": {
+			in: given{uid: "a", labels: map[string]string{hubv1.HubLabel: "x"}, placements: only(policy("web")), clusters: three()},
+		},
+		"an object without any cluster has a binding that says so": {
+			in:   given{uid: "a", placements: only(policy("web", named("mars"))), clusters: three()},
+			want: nil, reason: hubv1.ReasonNoClusterSelected, message: "0 of 3 clusters: 3 not selected",
+		},
+		"a cluster that is no longer selected turns Absent": {
+			in:   given{binding: bound(present("eu"), present("sg")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"an unselected cluster orphans if the placement says so": {
+			in: given{binding: bound(present("sg")), uid: "a", clusters: three(), placements: only(policy("web", named("eu"), func(p *hubv1.Placement) {
+				p.Spec.Deletion.WhenUnselected = orphan
+			}))},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, orphan)}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"nothing is taken from a cluster while it is held back, but others are added": {
+			in:   given{binding: bound(present("sg")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three(), holdBack: true},
+			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonScheduled,
+		},
+		"an Absent cluster stays until its row says Withdrawn": {
+			in: given{binding: bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, del)), uid: "a",
+				placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled,
+		},
+		"a withdrawn cluster is dropped": {
+			in: given{binding: withdrawnRow(bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, del)), "sg"), uid: "a",
+				placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
+		},
+		"a row of an earlier generation confirms nothing": {
+			in: given{binding: func() *hubv1.ResourceBinding {
+				b := withdrawnRow(bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, del)), "sg")
+				b.Status.ObservedGeneration = 2
+				return b
+			}(), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled,
+		},
+		"a cluster that is selected again while it is Absent is Present again": {
+			in:   given{binding: bound(absent("sg", hubv1.ReasonNotSelected, del)), uid: "a", placements: only(policy("web", named("sg"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled,
+		},
+		"an unreachable cluster keeps the object and gets no new one": {
+			in: given{binding: bound(present("eu")), uid: "a", placements: only(policy("web")),
+				clusters: []*hubv1.MemberCluster{cluster("eu", unreachable), cluster("sg", unreachable), cluster("us")}},
+			want: []hubv1.BindingTarget{present("eu"), present("us")}, reason: hubv1.ReasonScheduled, message: "2 of 3 clusters: 1 not ready",
+		},
+		"a deleted object is withdrawn from everywhere": {
+			in:     given{binding: bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, orphan)), fate: gone, placements: only(policy("web")), clusters: three()},
+			want:   []hubv1.BindingTarget{absent("eu", hubv1.ReasonObjectDeleted, del), absent("sg", hubv1.ReasonNotSelected, orphan)},
+			reason: hubv1.ReasonObjectDeleted, takes: true,
+		},
+		"a deleted object orphans if its placement, gone as well, had said so": {
+			in: given{binding: func() *hubv1.ResourceBinding {
+				b := bound(present("eu"))
+				annotate(b, whenDeletedAnnotation, "Orphan")
+				return b
+			}(), fate: gone, clusters: three()},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonObjectDeleted, orphan)}, reason: hubv1.ReasonObjectDeleted, takes: true,
+		},
+		"the binding of a deleted object goes after the last row": {
+			in:     given{binding: withdrawnRow(bound(absent("eu", hubv1.ReasonObjectDeleted, del)), "eu"), fate: gone, clusters: three()},
+			reason: hubv1.ReasonObjectDeleted, remove: true,
+		},
+		"a withdrawal is cancelled when the object is back": {
+			in: given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "b", placements: only(policy("web", named("eu"))), clusters: three()},
+			// What is on sg carries the old uid.
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"an object that is back keeps its decision if no placement selects it": {
+			in:   given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del)), uid: "b", clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+		},
+		"nothing changes when the placement is gone": {
+			in:   given{binding: bound(present("eu")), uid: "a", clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+			message: "Placement/web is gone: every cluster keeps what it has until a placement selects the object again or it is deleted",
+		},
+		"nothing changes when the placement no longer selects the object": {
+			in:   given{binding: bound(present("eu")), uid: "a", placements: only(policy("web", labelled("other"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+			message: "Placement/web no longer selects the object: every cluster keeps what it has until a placement selects the object again or it is deleted",
+		},
+		"a binding without clusters goes with its placement": {
+			in: given{binding: bound(), uid: "a", clusters: three()}, reason: hubv1.ReasonPlacementGone, remove: true,
+		},
+		"a suspended placement keeps its decision": {
+			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", named("sg"), func(p *hubv1.Placement) {
+				p.Spec.Suspend.Scheduling = true
+			}))},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonSuspended,
+		},
+		"a placement of higher rank takes over only with preemption": {
+			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", named("eu")), policy("aaa", named("sg"), func(p *hubv1.Placement) {
+				p.Spec.Priority = 5
+			}))},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
+		},
+		"a preempting placement moves the object": {
+			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", named("eu")), policy("aaa", named("sg"), func(p *hubv1.Placement) {
+				p.Spec.Priority, p.Spec.Preemption = 5, hubv1.PreemptionAlways
+			}))},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonNotSelected, del), present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"a broken cluster selector changes nothing": {
+			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", func(p *hubv1.Placement) {
+				p.Spec.Clusters.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sometimes"}}
+			}))},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonInvalid,
+		},
+		"a kind that the hub would run is refused": {
+			in: given{uid: "a", placements: only(policy("web")), clusters: three(), refused: true}, reason: hubv1.ReasonHubWouldRun,
+		},
+		"a kind that the hub would run goes where its placement allows it": {
+			in: given{uid: "a", clusters: three(), refused: true, placements: only(policy("web", named("eu"), func(p *hubv1.Placement) {
+				p.Spec.HubExecution = hubv1.HubExecutionAllowed
+			}))},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
+		},
+		"a leaving cluster orphans by default": {
+			in: given{binding: bound(present("eu"), present("sg")), uid: "a", placements: only(policy("web", named("eu", "sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", leaving("")), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"a cluster may leave although the object cannot be read": {
+			in:   given{binding: bound(present("eu"), present("sg")), fate: unread, clusters: []*hubv1.MemberCluster{cluster("eu", leaving(del)), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, del), present("sg")}, reason: hubv1.ReasonTemplateMissing, takes: true,
+		},
+		"what cannot be read keeps its decision": {
+			in:   given{binding: bound(present("eu"), absent("sg", hubv1.ReasonObjectDeleted, del)), fate: undecided, placements: only(policy("web")), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonObjectDeleted, del)}, reason: hubv1.ReasonTemplateMissing, again: 5 * time.Minute,
+		},
+		"a missing MemberCluster keeps a Present entry": {
+			in:   given{binding: bound(present("mars")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), present("mars")}, reason: hubv1.ReasonScheduled, message: "2 of 3 clusters: 2 not selected, 1 without a MemberCluster",
+		},
+		"a missing MemberCluster drops an Absent entry and what it held is left behind": {
+			in:   given{binding: bound(present("eu"), absent("mars", hubv1.ReasonNotSelected, del)), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled, takes: true, left: []string{"mars: its MemberCluster is gone"},
+		},
+		"an unreachable cluster that leaves is waited for until its time is up": {
+			in: given{binding: bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), uid: "a", placements: only(policy("web", named("sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", unreachable, leaving(""), abandonAfter(90)), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled, again: 30 * time.Second,
+		},
+		"an unreachable cluster is abandoned when its time is up": {
+			in: given{binding: bound(present("eu")), uid: "a", placements: only(policy("web", named("sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", unreachable, leaving(""), abandonAfter(60)), cluster("sg")}},
+			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+			left: []string{"eu: the cluster does not answer and is abandoned (spec.leave.whenUnreachable)"},
+		},
+		"a cluster that answers is never abandoned": {
+			in: given{binding: bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), uid: "a", placements: only(policy("web", named("sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(0)), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := decide(tc.in.facts())
+			var got []hubv1.BindingTarget
+			if p.spec != nil {
+				got = p.spec.Clusters
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("clusters (-want +got):\n%s", diff)
+			}
+			if p.scheduled.Reason != tc.reason {
+				t.Errorf("reason %q, want %q (%s)", p.scheduled.Reason, tc.reason, p.scheduled.Message)
+			}
+			if tc.message != "" && p.scheduled.Message != tc.message {
+				t.Errorf("message %q, want %q", p.scheduled.Message, tc.message)
+			}
+			if p.takes != tc.takes || p.remove != tc.remove || p.again != tc.again {
+				t.Errorf("takes %v, remove %v, again %v; want %v, %v, %v", p.takes, p.remove, p.again, tc.takes, tc.remove, tc.again)
+			}
+			if diff := cmp.Diff(tc.left, p.left); diff != "" {
+				t.Errorf("left behind (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecideTwiceIsDecideOnce(t *testing.T) {
+	t.Parallel()
+	in := given{binding: bound(present("eu"), present("sg")), uid: "a", placements: only(policy("web", named("eu", "us"))), clusters: three()}
+	first := decide(in.facts())
+	next := bound()
+	next.Spec = *first.spec
+	in.binding = next
+	if diff := cmp.Diff(first.spec, decide(in.facts()).spec); diff != "" {
+		t.Errorf("a second decision differs (-first +second):\n%s", diff)
+	}
+}
+
+func TestPlacementGenerationIsKeptWhileTheDecisionIs(t *testing.T) {
+	t.Parallel()
+	before := bound(present("eu")).Spec
+	same := before.DeepCopy()
+	same.PlacementRef.Generation = 9
+	keepGeneration(&before, same)
+	if same.PlacementRef.Generation != 1 {
+		t.Errorf("generation %d, want the 1 of the decision", same.PlacementRef.Generation)
+	}
+	other := before.DeepCopy()
+	other.PlacementRef.Generation = 9
+	other.Clusters = nil
+	keepGeneration(&before, other)
+	if other.PlacementRef.Generation != 9 {
+		t.Errorf("generation %d, want the 9 of the new decision", other.PlacementRef.Generation)
+	}
+}
