@@ -1,0 +1,209 @@
+// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers and the
+// provider interface of multicluster-runtime for those who watch the members.
+//
+// Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
+// long as the call that made it. Links share no lock over I/O, no queue and no connection, so that a cluster that hangs
+// costs itself only.
+//
+//   - A link is ready if a watch on it delivers. A request that is answered is not enough.
+//   - One failed probe may be chance and two in a row are not; a refused connection, refused credentials, an unknown
+//     certificate and another cluster are never chance.
+//   - A changed kubeconfig is tried beside the link in use, which goes on until the new one delivers. New credentials
+//     are then taken up by the clients that are out; a new address gives a new Cluster.
+//   - Another cluster behind the address ends everything at once: clients that are out fail from then on.
+//
+// Not decided here: what a MemberCluster's status says, who may be the same cluster twice, and what is watched.
+package connect
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Options of a Provider.
+type Options struct {
+	// Scheme of the clients of members. Required.
+	Scheme *runtime.Scheme
+	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout is how long a probe waits for the watch to deliver. Default 5 s.
+	ProbeTimeout time.Duration
+	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
+	FactsInterval time.Duration
+	// Logger gets one line per change of a link. Default none.
+	Logger logr.Logger
+}
+
+// Provider keeps the links.
+type Provider struct {
+	options   Options
+	listeners []func(cluster string)
+
+	mu    sync.Mutex
+	root  context.Context // nil until Start
+	aware multicluster.Aware
+	ended bool
+	links map[string]*link
+	// ending has links that were removed and whose goroutine still runs; the next one of the name waits for it.
+	ending  map[string]*link
+	running sync.WaitGroup
+}
+
+var (
+	_ member.Links                  = &Provider{}
+	_ multicluster.Provider         = &Provider{}
+	_ multicluster.ProviderRunnable = &Provider{}
+)
+
+// New returns a provider without links.
+func New(options Options) *Provider {
+	defaultTo(&options.ProbeInterval, 10*time.Second)
+	defaultTo(&options.ProbeTimeout, 5*time.Second)
+	defaultTo(&options.FactsInterval, time.Minute)
+	return &Provider{options: options, links: map[string]*link{}, ending: map[string]*link{}}
+}
+
+func defaultTo(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard. It is
+// called by the link's goroutine, without locks, and must not wait. To be called before Start.
+func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
+
+// Start dials the links there are and those to come, and hands the clusters to aware. It returns when ctx has ended and
+// no goroutine is left.
+func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	p.mu.Lock()
+	if p.root != nil {
+		p.mu.Unlock()
+		return errors.New("the provider of member clusters was started before")
+	}
+	p.root, p.aware = ctx, aware
+	for _, l := range p.links {
+		p.launchLocked(l)
+	}
+	p.mu.Unlock()
+
+	<-ctx.Done()
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.running.Wait()
+	return nil
+}
+
+// NeedLeaderElection is false: every replica that holds members needs their links.
+func (p *Provider) NeedLeaderElection() bool { return false }
+
+// Ensure implements member.Links. It may be called before Start.
+func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
+	t, r := parseKubeconfig(kubeconfig)
+	w := want{target: t, refusal: r, expectedID: expectedID}
+	p.mu.Lock()
+	l, found := p.links[cluster]
+	if !found {
+		l = newLink(cluster, p.options, p.changed)
+		l.before = p.ending[cluster]
+		p.links[cluster] = l
+	}
+	l.setWant(w)
+	if !found && p.root != nil {
+		p.launchLocked(l)
+	}
+	p.mu.Unlock()
+}
+
+// launchLocked starts the link's goroutine.
+func (p *Provider) launchLocked(l *link) {
+	if p.ended {
+		return
+	}
+	ctx, cancel := context.WithCancel(p.root)
+	l.cancel = cancel
+	aware := p.aware
+	p.running.Go(func() {
+		defer cancel()
+		defer close(l.done)
+		if l.before != nil {
+			<-l.before.done
+			l.before = nil
+		}
+		l.run(ctx, aware)
+		p.forget(l)
+	})
+}
+
+func (p *Provider) forget(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ending[l.name] == l {
+		delete(p.ending, l.name)
+	}
+}
+
+// Remove implements member.Links. Clients that are out fail from now on.
+func (p *Provider) Remove(cluster string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.links[cluster]
+	if l == nil {
+		return
+	}
+	delete(p.links, cluster)
+	if l.cancel != nil { // it runs
+		l.cancel()
+		p.ending[cluster] = l
+	}
+	if e := l.currentEngagement(); e != nil {
+		e.end()
+	}
+}
+
+// State implements member.Links.
+func (p *Provider) State(cluster string) (member.LinkState, bool) {
+	l := p.link(cluster)
+	if l == nil {
+		return member.LinkState{}, false
+	}
+	return l.currentState(), true
+}
+
+// Get implements multicluster.Provider: the cluster from its first ready link on, also while it is away.
+func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	if l := p.link(name.String()); l != nil {
+		if e := l.currentEngagement(); e != nil {
+			return e.cluster, nil
+		}
+	}
+	return nil, multicluster.ErrClusterNotFound
+}
+
+// IndexField implements multicluster.Provider: it always fails.
+func (p *Provider) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return errors.New("caches of member clusters are not started, so they cannot be indexed")
+}
+
+func (p *Provider) link(cluster string) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.links[cluster]
+}
+
+func (p *Provider) changed(cluster string) {
+	for _, f := range p.listeners {
+		f(cluster)
+	}
+}

@@ -1,0 +1,165 @@
+package connect
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// want is what Ensure last asked for.
+type want struct {
+	target     target
+	refusal    *refusal // then target is zero
+	expectedID string
+}
+
+func (w want) equal(other want) bool {
+	if (w.refusal == nil) != (other.refusal == nil) || (w.refusal != nil && *w.refusal != *other.refusal) {
+		return false
+	}
+	return w.target == other.target && w.expectedID == other.expectedID
+}
+
+// link is what others see of one cluster's connection. Only run, its goroutine, talks to the cluster, and it holds no
+// lock meanwhile.
+type link struct {
+	name    string
+	options Options
+	changed func(cluster string)
+	wake    chan struct{} // one token: want has changed
+	done    chan struct{} // closed after run
+
+	// Guarded by the provider's mutex, before run.
+	before *link
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	want      want
+	interrupt context.CancelFunc // ends the attempt under way, if there is one
+	state     member.LinkState
+	engaged   *engagement // nil while there is none to use
+}
+
+func newLink(name string, options Options, changed func(string)) *link {
+	return &link{
+		name: name, options: options, changed: changed,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		state: member.LinkState{
+			Ready: metav1.ConditionUnknown, Reason: hubv1.ReasonConnecting, Message: underWay,
+			Credentials: metav1.ConditionUnknown, CredentialsReason: hubv1.ReasonConnecting, CredentialsMessage: underWay,
+		},
+	}
+}
+
+// setWant interrupts an attempt that was made for something else.
+func (l *link) setWant(w want) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.equal(l.want) {
+		return
+	}
+	l.want = w
+	if l.interrupt != nil {
+		l.interrupt()
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// begin returns what is wanted and a context that ends when something else is.
+func (l *link) begin(ctx context.Context) (context.Context, context.CancelFunc, want) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.interrupt = cancel
+	return ctx, cancel, l.want
+}
+
+func (l *link) currentState() member.LinkState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// setState tells the listeners unless only LastHeard differs.
+func (l *link) setState(s member.LinkState) {
+	l.mu.Lock()
+	before := l.state
+	l.state = s
+	l.mu.Unlock()
+
+	if before.Ready != s.Ready || before.Reason != s.Reason {
+		l.options.Logger.Info("Link to member cluster has changed", "cluster", l.name, "ready", s.Ready, "reason", s.Reason, "message", s.Message)
+	}
+	before.LastHeard = s.LastHeard
+	if !equality.Semantic.DeepEqual(before, s) {
+		l.changed(l.name)
+	}
+}
+
+func (l *link) currentEngagement() *engagement {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.engaged
+}
+
+func (l *link) setEngaged(e *engagement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.engaged = e
+}
+
+// run keeps the link until ctx ends.
+func (l *link) run(ctx context.Context, aware multicluster.Aware) {
+	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1)}
+	defer r.end()
+	for {
+		timer := time.NewTimer(r.step(ctx))
+		if !r.wait(ctx, timer.C) {
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// wait returns when there is something to do, or false when ctx has ended.
+func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-r.link.wake:
+			return true
+		case <-due:
+			return true
+		case read := <-r.facts:
+			r.takeFacts(read)
+		}
+	}
+}
+
+// pauseAfter is how long to wait after so many failures in a row: 0.2 s doubling to 8 s, so that a cluster that is back
+// is found at once, and 30 s for one that has been away for some minutes.
+func pauseAfter(failures int) time.Duration {
+	pause := min(200*time.Millisecond<<min(failures-1, 10), 8*time.Second)
+	if failures > 30 {
+		pause = 30 * time.Second
+	}
+	return jittered(pause)
+}
+
+// jittered keeps clusters apart that began to wait together.
+func jittered(d time.Duration) time.Duration {
+	return d - d/8 + rand.N(d/4+1)
+}

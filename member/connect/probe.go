@@ -1,0 +1,120 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	watchKubeSystem = "/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dkube-system&resourceVersion=0&timeoutSeconds=60"
+	getKubeSystem   = "/api/v1/namespaces/kube-system"
+	maxID           = 64
+)
+
+// errStalled means that the cluster answers requests but its watches deliver nothing.
+var errStalled = errors.New("the watch delivered nothing")
+
+// errStrange means that whoever answered is no Kubernetes API server.
+var errStrange = errors.New("the answer is not that of a Kubernetes API server")
+
+// statusError is an answer other than 200.
+type statusError struct {
+	code       int
+	message    string        // of the server's Status, empty if it sent none
+	retryAfter time.Duration // zero if the server asked for none
+}
+
+func (e *statusError) Error() string {
+	if e.message == "" {
+		return fmt.Sprintf("%d %s", e.code, http.StatusText(e.code))
+	}
+	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.message)
+}
+
+// probe shows that watches deliver: a watch from any resource version begins with what there is, so that the event of
+// kube-system must come at once. It returns that namespace's UID.
+func probe(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
+	id, err := firstEvent(ctx, l, server, timeout)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return id, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout/2)
+	defer cancel()
+	body, err := ask(ctx, requestClient(l), server+getKubeSystem)
+	if err != nil {
+		return "", err
+	}
+	_ = body.Close()
+	return "", errStalled
+}
+
+func firstEvent(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	body, err := ask(ctx, watchClient(l), server+watchKubeSystem)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+	decoder := json.NewDecoder(io.LimitReader(body, 1<<20))
+	for {
+		var event struct {
+			Type   string
+			Object struct {
+				Metadata struct{ Name, UID string }
+				Code     int
+				Message  string
+			}
+		}
+		if err := decoder.Decode(&event); err != nil {
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			return "", fmt.Errorf("%w: %v", errStrange, bounded(err.Error()))
+		}
+		switch event.Type {
+		case "ERROR":
+			return "", &statusError{code: event.Object.Code, message: bounded(event.Object.Message)}
+		case "ADDED", "MODIFIED":
+			if id := event.Object.Metadata.UID; event.Object.Metadata.Name == metav1.NamespaceSystem && id != "" && len(id) <= maxID {
+				return id, nil
+			}
+			return "", errStrange
+		}
+	}
+}
+
+// ask returns the body of the answer 200, or an error that says what came instead.
+func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	failed := &statusError{code: resp.StatusCode}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		failed.retryAfter = min(time.Duration(seconds)*time.Second, time.Minute)
+	}
+	var status metav1.Status
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<10)).Decode(&status); err == nil && status.Kind == "Status" {
+		failed.message = bounded(status.Message)
+	}
+	return nil, failed
+}

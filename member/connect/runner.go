@@ -1,0 +1,268 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// judgement is one condition.
+type judgement struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// attempts counts what was tried in vain.
+type attempts struct {
+	failures int
+	last     verdict // of the last failure
+	due      time.Time
+}
+
+func (a *attempts) failed(v verdict) {
+	a.failures++
+	a.last = v
+	a.due = time.Now().Add(max(pauseAfter(a.failures), v.retryAfter))
+}
+
+// succeeded plans the next one after the interval.
+func (a *attempts) succeeded(interval time.Duration) {
+	*a = attempts{due: time.Now().Add(jittered(interval))}
+}
+
+type factsRead struct {
+	facts member.Facts
+	err   error
+}
+
+// runner is the state machine of one link. Its fields belong to the link's goroutine.
+//
+//	nothing in use -- candidate delivers --> in use -- another kubeconfig --> in use, candidate beside it
+//	      ^                                    |
+//	      +------------ another cluster -------+
+type runner struct {
+	link  *link
+	aware multicluster.Aware
+
+	want      want
+	candidate attempts // to connect to want.target, while it is not in use
+	probes    attempts // of the session in use
+
+	inUse     *session    // nil until a candidate has delivered
+	engaged   *engagement // nil if and only if inUse is
+	knownID   string      // of the first cluster that delivered
+	ready     bool
+	lastHeard time.Time
+	creds     judgement // the last one on the credentials that are wanted; zero if there is none
+
+	latest   member.Facts
+	facts    chan factsRead
+	factsDue time.Time
+	reading  bool
+	readers  sync.WaitGroup
+}
+
+// end leaves no connection and no goroutine.
+func (r *runner) end() {
+	r.hangUp()
+	r.readers.Wait()
+}
+
+// step does what is due and returns how long nothing will be.
+func (r *runner) step(ctx context.Context) time.Duration {
+	attempt, cancel, wanted := r.link.begin(ctx)
+	defer cancel()
+	if !wanted.equal(r.want) {
+		r.want = wanted
+		r.candidate, r.probes.due = attempts{}, time.Time{}
+	}
+	if r.pending() && !time.Now().Before(r.candidate.due) {
+		r.tryCandidate(ctx, attempt)
+	}
+	if attempt.Err() == nil && r.inUse != nil && !time.Now().Before(r.probes.due) {
+		r.probeInUse(attempt)
+	}
+	if attempt.Err() != nil {
+		return 0
+	}
+	r.report()
+	r.readFacts(ctx)
+	return r.untilDue()
+}
+
+// pending is true while the kubeconfig that is wanted is not the one in use.
+func (r *runner) pending() bool {
+	return r.want.refusal == nil && (r.inUse == nil || r.inUse.target != r.want.target)
+}
+
+func (r *runner) untilDue() time.Duration {
+	next := time.Now().Add(time.Hour) // only another kubeconfig can help
+	earlier := func(t time.Time) {
+		if t.Before(next) {
+			next = t
+		}
+	}
+	if r.pending() {
+		earlier(r.candidate.due)
+	}
+	if r.inUse != nil {
+		earlier(r.probes.due)
+		if r.ready && !r.reading {
+			earlier(r.factsDue)
+		}
+	}
+	return time.Until(next)
+}
+
+// tryCandidate connects to the target that is wanted, beside the one in use.
+func (r *runner) tryCandidate(ctx, attempt context.Context) {
+	s, err := openSession(r.want.target, r.inUse)
+	if err != nil {
+		r.candidateFailed(verdict{reason: hubv1.ReasonKubeconfigInvalid, message: err.Error()})
+		return
+	}
+	l := newLine(s)
+	id, err := probe(attempt, l, s.target.server, r.link.options.ProbeTimeout)
+	if attempt.Err() != nil {
+		r.discard(s)
+		return
+	}
+	if v, bad := r.verdictOn(id, err, s.target); bad {
+		r.discard(s)
+		r.candidateFailed(v)
+		return
+	}
+	if err := r.use(ctx, s, l, id); err != nil {
+		r.discard(s)
+		r.hangUp()
+		r.candidateFailed(verdict{reason: hubv1.ReasonConnecting, message: err.Error()})
+	}
+}
+
+// discard closes what the session does not share with the one in use.
+func (r *runner) discard(s *session) {
+	if r.inUse == nil || r.inUse.pool != s.pool {
+		s.pool.close()
+	}
+}
+
+func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool) {
+	expected := cmp.Or(r.want.expectedID, r.knownID)
+	switch {
+	case err != nil:
+		v, bad = judge(err, t, r.link.options.ProbeTimeout), true
+	case expected != "" && id != expected:
+		v, bad = anotherCluster(t, id, expected), true
+	}
+	if !bad || v.answered {
+		r.lastHeard = time.Now()
+	}
+	return v, bad
+}
+
+func (r *runner) candidateFailed(v verdict) {
+	r.candidate.failed(v)
+	r.creds = judgement{metav1.ConditionUnknown, v.reason, v.message}
+	r.judgeCredentials(v)
+	if v.reason == hubv1.ReasonIdentityChanged {
+		r.hangUp()
+	}
+}
+
+// use makes the session the one in use. The clients of a cluster whose address is the same take it up; else there is a
+// new cluster, and what runs on the old one has the time of a request to come to its end.
+func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
+	if r.engaged != nil && r.inUse.target.server == s.target.server {
+		r.engaged.line.session.Store(s)
+	} else if err := r.engage(ctx, s, l, id); err != nil {
+		return err
+	}
+	if before := r.inUse; before != nil && before.pool != s.pool {
+		before.pool.drain()
+	}
+	r.inUse, r.knownID, r.latest.ClusterID = s, id, id
+	r.candidate = attempts{}
+	r.succeeded()
+	r.factsDue = time.Time{}
+	return nil
+}
+
+func (r *runner) engage(ctx context.Context, s *session, l *line, id string) error {
+	c, err := newCluster(l, s.target.server, id, r.link.options.Scheme, r.link.options.Logger)
+	if err != nil {
+		return err
+	}
+	if r.engaged != nil {
+		r.engaged.cancel()
+	}
+	life, cancel := context.WithCancel(ctx)
+	r.engaged = &engagement{cluster: c, line: l, cancel: cancel}
+	r.link.setEngaged(r.engaged)
+	if err := r.aware.Engage(life, multicluster.ClusterName(r.link.name), c); err != nil {
+		return fmt.Errorf("engaging cluster %q: %w", r.link.name, err)
+	}
+	return nil
+}
+
+// hangUp ends the link with everything that uses it.
+func (r *runner) hangUp() {
+	if r.engaged != nil {
+		r.engaged.end()
+		r.link.setEngaged(nil)
+		r.engaged = nil
+	}
+	if r.inUse != nil {
+		r.inUse.pool.close()
+		r.inUse = nil
+	}
+	r.ready = false
+}
+
+func (r *runner) probeInUse(attempt context.Context) {
+	id, err := probe(attempt, r.engaged.line, r.inUse.target.server, r.link.options.ProbeTimeout)
+	if attempt.Err() != nil {
+		return
+	}
+	v, bad := r.verdictOn(id, err, r.inUse.target)
+	if !bad {
+		r.succeeded()
+		return
+	}
+	r.probes.failed(v)
+	if v.atOnce || r.probes.failures >= 2 {
+		r.ready = false
+	}
+	if !r.pending() {
+		r.judgeCredentials(v)
+	}
+	if v.reason == hubv1.ReasonIdentityChanged {
+		r.hangUp()
+		r.candidate.failed(v)
+	}
+}
+
+func (r *runner) succeeded() {
+	r.ready = true
+	r.probes.succeeded(r.link.options.ProbeInterval)
+	if !r.pending() {
+		r.creds = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}
+	}
+}
+
+// judgeCredentials keeps the last judgement if the cluster did not get as far as to look at them.
+func (r *runner) judgeCredentials(v verdict) {
+	switch v.credentials {
+	case metav1.ConditionTrue:
+		r.creds = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}
+	case metav1.ConditionFalse:
+		r.creds = judgement{metav1.ConditionFalse, v.reason, v.message}
+	}
+}

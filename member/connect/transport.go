@@ -1,0 +1,223 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	requestTimeout = 10 * time.Second // of a get or a write, its body included
+	dialTimeout    = 5 * time.Second
+	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
+	drainTime      = requestTimeout + 5*time.Second
+	maxAnswer      = 64 << 20 // bytes of the body of one answer, unpacked; watches have no end
+)
+
+var (
+	errLineClosed = fmt.Errorf("the link was ended: %w", member.ErrNotConnected)
+	errRedirect   = errors.New("the server answered with a redirect, which is not followed")
+	errTooLong    = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
+)
+
+// pool holds the connections to one target. It is our own and not client-go's cache of transports, which is global and
+// keyed by certificate: a pool goes, with all its connections, when its link or its credentials do.
+type pool struct {
+	// Watches have connections of their own, so that a list that is read slowly does not hold up writes.
+	requests, watches *http.Transport
+
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+}
+
+func newPool(t target) (*pool, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(t.ca))
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: t.serverName}
+	if t.cert != "" {
+		pair, err := tls.X509KeyPair([]byte(t.cert), []byte(t.key))
+		if err != nil {
+			return nil, errors.New("client certificate and key do not belong together")
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	p := &pool{conns: map[net.Conn]struct{}{}}
+	p.requests, p.watches = p.transport(config.Clone()), p.transport(config.Clone())
+	p.watches.ResponseHeaderTimeout = headerTimeout
+	return p, nil
+}
+
+// transport notices within 15 s that the other side is gone, also if no packet says so: a connection without traffic is
+// pinged, and one whose ping is not answered is closed with all its streams.
+func (p *pool) transport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            p.dial,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    dialTimeout,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConnsPerHost:    8,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{
+		Timeout:         dialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	counted := &pooledConn{Conn: conn, pool: p}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = conn.Close()
+		return nil, errLineClosed
+	}
+	p.conns[counted] = struct{}{}
+	return counted, nil
+}
+
+// close ends every connection with what runs on it.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	conns := p.conns
+	p.conns = map[net.Conn]struct{}{}
+	p.mu.Unlock()
+	for conn := range conns {
+		_ = conn.(*pooledConn).Conn.Close()
+	}
+	p.requests.CloseIdleConnections()
+	p.watches.CloseIdleConnections()
+}
+
+// drain lets requests that are under way come to their end, and then closes the pool; its watches open again elsewhere.
+func (p *pool) drain() {
+	p.requests.CloseIdleConnections()
+	p.watches.CloseIdleConnections()
+	time.AfterFunc(drainTime, p.close)
+}
+
+// pooledConn is a connection that its pool can close.
+type pooledConn struct {
+	net.Conn
+	pool *pool
+}
+
+// Close implements net.Conn.
+func (c *pooledConn) Close() error {
+	c.pool.mu.Lock()
+	delete(c.pool.conns, c)
+	c.pool.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// session is one set of credentials and the connections that use it.
+type session struct {
+	target target
+	pool   *pool
+}
+
+// openSession takes over the connections of before if only the token differs. It dials nothing yet.
+func openSession(t target, before *session) (*session, error) {
+	if before != nil {
+		same := t
+		same.token = before.target.token
+		if same == before.target {
+			return &session{target: t, pool: before.pool}, nil
+		}
+	}
+	p, err := newPool(t)
+	if err != nil {
+		return nil, err
+	}
+	return &session{target: t, pool: p}, nil
+}
+
+// line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.
+type line struct{ session atomic.Pointer[session] }
+
+func newLine(s *session) *line {
+	l := &line{}
+	l.session.Store(s)
+	return l
+}
+
+// close makes every later request fail, whoever still holds a client.
+func (l *line) close() { l.session.Store(nil) }
+
+func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
+func (l *line) watchTransport() http.RoundTripper   { return &lineTransport{line: l, watches: true} }
+
+type lineTransport struct {
+	line    *line
+	watches bool
+}
+
+// RoundTrip adds the token of the hour, follows no redirect, and bounds what a request may be answered with.
+func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	s := t.line.session.Load()
+	if s == nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, errLineClosed
+	}
+	if s.target.token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+s.target.token)
+	}
+	transport := s.pool.requests
+	if t.watches {
+		transport = s.pool.watches
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		_ = resp.Body.Close()
+		return nil, errRedirect
+	}
+	if !t.watches {
+		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswer + 1}
+	}
+	return resp, nil
+}
+
+// boundedBody fails, rather than ends, where the bound is: half an answer is never taken for a whole one.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,178 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const maxQuoted = 200 // bytes of what a server said that go into a message
+
+// verdict is what one failed probe says of a link. The same fault gives the same text, without ports and times, so that
+// it is written once.
+type verdict struct {
+	reason, message string
+	atOnce          bool                   // one such probe is enough
+	answered        bool                   // the cluster said something
+	credentials     metav1.ConditionStatus // True or False if the cluster judged them, else empty
+	retryAfter      time.Duration
+}
+
+// judge turns the error of a probe into what a user can act on.
+func judge(err error, t target, timeout time.Duration) verdict {
+	var status *statusError
+	switch {
+	case errors.As(err, &status):
+		return judgeStatus(status, t)
+	case errors.Is(err, errStalled):
+		return verdict{reason: hubv1.ReasonWatchesStalled, answered: true, credentials: metav1.ConditionTrue,
+			message: fmt.Sprintf("%s answers requests, but a watch delivered nothing within %s: look for a proxy or load balancer on the way that holds streams back, or an overloaded API server", t.server, timeout)}
+	case errors.Is(err, errRedirect), errors.Is(err, errStrange):
+		return verdict{reason: hubv1.ReasonUnreachable, answered: true,
+			message: fmt.Sprintf("%s does not answer like a Kubernetes API server: check the server of the kubeconfig", t.server)}
+	case isCertificateError(err):
+		return verdict{reason: hubv1.ReasonCertificateUnknown, atOnce: true,
+			message: fmt.Sprintf("the certificate of %s is not trusted (%s); expected one for %s signed by %s: put the cluster's CA into certificate-authority-data, or correct the server",
+				t.server, quoted(certificateError(err), t), t.expectedName(), t.expectedCA())}
+	case isCertificateRefused(err):
+		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
+			message: fmt.Sprintf("%s does not take the client certificate: put a current one into the Secret; it is picked up without a restart", t.server)}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return verdict{reason: hubv1.ReasonUnreachable, atOnce: true,
+			message: fmt.Sprintf("%s refuses connections: check that its API server runs and listens there", t.server)}
+	case isTimeout(err):
+		return verdict{reason: hubv1.ReasonUnreachable,
+			message: fmt.Sprintf("%s does not answer within %s: check the address, the network in between and that its API server runs", t.server, timeout)}
+	}
+	return verdict{reason: hubv1.ReasonUnreachable,
+		message: fmt.Sprintf("%s cannot be reached (%s): check the address, the network in between and that its API server runs", t.server, quoted(rootCause(err), t))}
+}
+
+func judgeStatus(status *statusError, t target) verdict {
+	said := quoted(status.Error(), t)
+	switch status.code {
+	case http.StatusUnauthorized:
+		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
+			message: fmt.Sprintf("%s does not take the credentials, which are wrong, expired or revoked: put current ones into the Secret; they are picked up without a restart", t.server)}
+	case http.StatusForbidden:
+		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
+			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get, list and watch on namespaces (%s)", t.server, said)}
+	case http.StatusTooManyRequests:
+		return verdict{reason: hubv1.ReasonThrottled, answered: true, retryAfter: status.retryAfter,
+			message: fmt.Sprintf("%s is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server", t.server)}
+	}
+	return verdict{reason: hubv1.ReasonUnreachable, answered: true, retryAfter: status.retryAfter,
+		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", t.server, said)}
+}
+
+// anotherCluster is the verdict on an ID that is not the expected one.
+func anotherCluster(t target, found, expected string) verdict {
+	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
+		message: fmt.Sprintf("%s is another cluster than before (UID of kube-system %s, expected %s): nothing is read from it or written to it. Make the Secret point to the cluster that joined, or delete this MemberCluster (the objects on its cluster stay by default) and join the other one under a new name",
+			t.server, bounded(found), bounded(expected))}
+}
+
+func isCertificateError(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var bad x509.CertificateInvalidError
+	return errors.As(err, &verification) || errors.As(err, &unknown) || errors.As(err, &hostname) || errors.As(err, &bad)
+}
+
+// certificateError says what is wrong with a certificate; "current time" and the like would differ each time.
+func certificateError(err error) string {
+	var bad x509.CertificateInvalidError
+	var hostname x509.HostnameError
+	switch {
+	case errors.As(err, &hostname):
+		return "it is for another name"
+	case errors.As(err, &bad) && bad.Reason == x509.Expired:
+		return "it has expired or is not yet valid"
+	case errors.As(err, &bad):
+		return bad.Error()
+	}
+	return "it is signed by an unknown authority"
+}
+
+// isCertificateRefused is true if the server ended the handshake because of our certificate.
+func isCertificateRefused(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
+}
+
+// rootCause leaves out the URL, which is named already, and the local port, which differs each time.
+func rootCause(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err.Error()
+	}
+	return err.Error()
+}
+
+// quoted is text of a server, fit for a message; a hostile one may send the token back.
+func quoted(text string, t target) string {
+	if t.token != "" {
+		text = strings.ReplaceAll(text, t.token, "[token]")
+	}
+	return bounded(text)
+}
+
+func bounded(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
+	}
+	return text
+}
+
+func (t target) expectedName() string {
+	if t.serverName != "" {
+		return t.serverName
+	}
+	server, err := url.Parse(t.server)
+	if err != nil {
+		return t.server
+	}
+	return server.Hostname()
+}
+
+func (t target) expectedCA() string {
+	block, _ := pem.Decode([]byte(t.ca))
+	if block == nil {
+		return "the CA of the kubeconfig"
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "the CA of the kubeconfig"
+	}
+	return fmt.Sprintf("%q", bounded(ca.Subject.String()))
+}
