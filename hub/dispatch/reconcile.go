@@ -70,7 +70,7 @@ type run struct {
 
 	// Set by gather.
 	object          hubv1.SelectableObject
-	mcl             *hubv1.MemberCluster // nil if there is none
+	mcl             *hubv1.MemberCluster  // nil if there is none
 	placement       hubv1.PlacementObject // nil if it is gone
 	namespaceLabels map[string]string
 }

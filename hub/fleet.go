@@ -1,0 +1,110 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/observe"
+)
+
+// fleet puts the two sides of a member together: the link from member/connect, and what writes and watches through it.
+// It is the member.Fleet of every controller and multicluster-runtime's Aware of the provider.
+type fleet struct {
+	links member.Links
+	// join makes the two sides of a member; start starts its work. Neither waits for the network.
+	join  func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error)
+	start func(ctx context.Context, name string) error
+
+	mu      sync.RWMutex
+	members map[string]member.Cluster
+}
+
+var (
+	_ member.Fleet       = &fleet{}
+	_ multicluster.Aware = &fleet{}
+)
+
+// Get implements member.Fleet.
+func (f *fleet) Get(name string) (member.Cluster, error) {
+	f.mu.RLock()
+	c := f.members[name]
+	f.mu.RUnlock()
+	if c == nil {
+		return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
+	}
+	if s, ok := f.links.State(name); !ok || s.Ready != metav1.ConditionTrue {
+		return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
+	}
+	return c, nil
+}
+
+// Engage implements multicluster.Aware. It registers the member and returns at once: a member that hangs must not hold
+// up another. The member is forgotten when ctx ends, unless a new link has taken its place by then.
+func (f *fleet) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+	link, ok := c.(*connect.Cluster)
+	if !ok {
+		return fmt.Errorf("engaging cluster %q: it does not come from member/connect but is a %T", name, c)
+	}
+	m, err := f.join(ctx, name.String(), link)
+	if err != nil {
+		return fmt.Errorf("engaging cluster %q: %w", name, err)
+	}
+	f.mu.Lock()
+	f.members[name.String()] = m
+	f.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.members[name.String()] == m {
+			delete(f.members, name.String())
+		}
+	})
+	return f.start(ctx, name.String())
+}
+
+// memberCluster is the member.Cluster of one link.
+type memberCluster struct {
+	*apply.Applier
+	*observe.Observer
+	name  string
+	isHub bool
+}
+
+var _ member.Cluster = &memberCluster{}
+
+// Name implements member.Cluster.
+func (c *memberCluster) Name() string { return c.name }
+
+// IsHub implements member.Cluster.
+func (c *memberCluster) IsHub() bool { return c.isHub }
+
+// linkLog tells the changes of a link that bindings depend on from those that they do not.
+type linkLog struct {
+	links member.Links
+
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// moved is true if the link became ready, was lost or is down for another reason than at the last call.
+func (l *linkLog) moved(cluster string) (moved, ready bool) {
+	s, ok := l.links.State(cluster)
+	now := string(s.Ready) + " " + s.Reason
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !ok {
+		delete(l.last, cluster)
+		return true, false
+	}
+	moved = l.last[cluster] != now
+	l.last[cluster] = now
+	return moved, s.Ready == metav1.ConditionTrue
+}

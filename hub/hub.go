@@ -1,0 +1,254 @@
+// Package hub is the composition root: it lists every controller of the hub and puts the two sides of each member
+// together. It is the one place that sees both the doors and what is behind them.
+//
+//	member/connect  keeps the links             hub/membership  MemberClusters: facts and conditions
+//	member/observe  watches what was sent       hub/templates   the hub's own objects of the selected kinds
+//	member/apply    writes and withdraws        hub/schedule    object + policies + clusters -> binding spec
+//	                                            hub/dispatch    binding -> one member, a queue for each
+//	                                            hub/report      outcomes + observations -> rows, hub object's status
+//	                                            hub/policystatus  what placements and override policies come to
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/membership"
+	"github.com/hanse-dev/hanse/hub/policystatus"
+	"github.com/hanse-dev/hanse/hub/report"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/observe"
+)
+
+// Options of the hub process.
+type Options struct {
+	// Namespace of the Lease and of the Secrets with member kubeconfigs.
+	Namespace string
+	// LeaderElection makes the process work only while it holds the Lease hanse-hub.
+	LeaderElection bool
+	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
+	HealthAddress, MetricsAddress string
+	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics.
+	MetricsSecure bool
+	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
+	DeniedMetadataPrefixes []string
+}
+
+// LeaseName is the name of the Lease that the leading process holds.
+const LeaseName = "hanse-hub"
+
+// Run runs the hub until ctx ends, or until it loses the lead.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	mgr, err := newManager(config, o)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(ctx, mgr, o); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the hub: %w", err)
+	}
+	return nil
+}
+
+func newManager(config *rest.Config, o Options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server's priority and fairness decides
+	lease := rest.CopyConfig(config)
+	metrics := metricsserver.Options{BindAddress: o.MetricsAddress}
+	if o.MetricsSecure {
+		metrics.SecureServing = true
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:  scheme,
+		Metrics: metrics,
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {}}},
+		}},
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              LeaseName,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(8 * time.Second),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the liveness probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+// addControllers makes every part of the hub and tells each whom to wake.
+func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
+	hubUID, err := clusterID(ctx, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	events := mgr.GetEventRecorder("hanse")
+
+	f := &fleet{members: map[string]member.Cluster{}}
+	links := connect.New(connect.Options{Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect")})
+	f.links = links
+
+	scheduler := schedule.New(schedule.Options{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events,
+		HubRunsWorkloads: hubRunsWorkloads(ctx, mgr.GetAPIReader()),
+	})
+	reporter, err := report.New(report.Options{
+		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
+		Templates: store, Decisions: scheduler, Events: events,
+	})
+	if err != nil {
+		return err
+	}
+	dispatcher := dispatch.New(dispatch.Options{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
+		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+	})
+	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), links, string(hubUID))
+
+	store.OnChange(func(id hubv1.ObjectIdentity) {
+		dispatcher.WakeObject(ctx, id)
+		reporter.WakeObject(id)
+	})
+	scheduler.OnDecision(reporter.Wake)
+	seen := &linkLog{links: links, last: map[string]string{}}
+	links.OnChange(func(cluster string) {
+		members.Wake(cluster)
+		moved, ready := seen.moved(cluster)
+		if !moved {
+			return // other facts, which no binding depends on
+		}
+		reporter.WakeCluster(cluster)
+		if ready {
+			dispatcher.WakeCluster(ctx, cluster)
+		}
+	})
+	f.join, f.start = joiner(hubUID, dispatcher, reporter), dispatcher.Engage
+
+	for _, c := range []interface {
+		SetupWithManager(manager.Manager) error
+	}{scheduler, reporter, members, policystatus.New(mgr.GetClient(), store)} {
+		if err := c.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	for _, r := range []manager.Runnable{store, leading(func(ctx context.Context) error { return links.Start(ctx, f) })} {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("adding %T: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// joiner makes the two sides of a member and starts its work.
+func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
+	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
+		requests, err := dynamic.NewForConfig(c.Requests)
+		if err != nil {
+			return nil, fmt.Errorf("making the client for writes: %w", err)
+		}
+		watches, err := dynamic.NewForConfig(c.Watches)
+		if err != nil {
+			return nil, fmt.Errorf("making the client for watches: %w", err)
+		}
+		disco, err := discovery.NewDiscoveryClientForConfig(c.Requests)
+		if err != nil {
+			return nil, fmt.Errorf("making the discovery client: %w", err)
+		}
+		kinds := newResources(disco)
+		isHub := c.ID == string(hubUID)
+		m := &memberCluster{name: name, isHub: isHub}
+		m.Applier = apply.New(name, isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+			r, err := kinds.find(gvk)
+			return r.GroupVersionResource, r.namespaced, err
+		}, hubUID)
+		m.Observer = observe.New(ctx, observe.Options{
+			Cluster: name, Client: watches, HubUID: hubUID, HasStatus: kinds.hasStatus,
+			Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+				kinds.forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
+				r, err := kinds.find(gvk)
+				return r.GroupVersionResource, err
+			},
+			Handler: func(cluster string, o member.Observation, content, _ bool) {
+				if o.Owner == (hubv1.ObjectIdentity{}) {
+					return
+				}
+				reporter.Wake(o.Owner.BindingKey())
+				if content {
+					dispatcher.Wake(cluster, o.Owner.BindingKey())
+				}
+			},
+			OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
+				go dispatcher.WakeKind(ctx, cluster, gvk.GroupKind())
+			},
+		})
+		return m, nil
+	}
+}
+
+// leading runs a function while this process leads.
+type leading func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f leading) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (leading) NeedLeaderElection() bool { return true }
+
+// clusterID is the UID of the hub's kube-system namespace.
+func clusterID(ctx context.Context, r client.Reader) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := r.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading the hub's identity from namespace kube-system: %w", err)
+	}
+	return ns.UID, nil
+}
