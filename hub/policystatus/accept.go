@@ -1,0 +1,71 @@
+package policystatus
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// acceptance is what the condition Accepted of a placement depends on.
+type acceptance struct {
+	policy           hubv1.PlacementObject
+	kinds            func(schema.GroupKind) (kindwatch.State, bool)
+	hubRunsWorkloads bool
+}
+
+// condition is known only once the hub has tried to list every selected kind.
+func (a acceptance) condition() (c metav1.Condition, known bool) {
+	spec := a.policy.PlacementSpec()
+	if err := readable(a.policy); err != nil {
+		return notAccepted(hubv1.ReasonInvalid, "%s", err), true
+	}
+	known = true
+	for i, s := range spec.ResourceSelectors {
+		gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
+		if spec.HubExecution != hubv1.HubExecutionAllowed && placement.HubWouldRun(gk, a.hubRunsWorkloads) {
+			return notAccepted(hubv1.ReasonHubWouldRun,
+				"resourceSelectors[%d]: the hub itself would act on a %s; set spec.hubExecution to Allowed if that is wanted", i, gk), true
+		}
+		if gk.Kind == "*" {
+			continue // what the group has is found out again and again
+		}
+		state, watched := a.kinds(gk)
+		switch {
+		case state.Reason == hubv1.ReasonKindNotServed:
+			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: the hub does not serve %s; install its CustomResourceDefinition on the hub", i, gk), true
+		case state.Reason == hubv1.ReasonForbidden:
+			return notAccepted(hubv1.ReasonNotFederated, "resourceSelectors[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
+		}
+		known = known && watched && state.Synced
+	}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+}
+
+// readable says what is wrong with the selectors.
+func readable(p hubv1.PlacementObject) error {
+	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
+		return fmt.Errorf("spec.namespaceSelector: %w", err)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(p.PlacementSpec().Clusters.LabelSelector); err != nil {
+		return fmt.Errorf("spec.clusters.labelSelector: %w", err)
+	}
+	return readableResources(p.PlacementSpec().ResourceSelectors)
+}
+
+func readableResources(selectors []hubv1.ResourceSelector) error {
+	for i, s := range selectors {
+		if _, err := metav1.LabelSelectorAsSelector(s.LabelSelector); err != nil {
+			return fmt.Errorf("spec.resourceSelectors[%d].labelSelector: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func notAccepted(reason, format string, args ...any) metav1.Condition {
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: bounded(fmt.Sprintf(format, args...))}
+}

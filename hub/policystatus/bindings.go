@@ -1,0 +1,67 @@
+package policystatus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// placementIndex finds the bindings that follow a placement.
+const placementIndex = "spec.placementRef"
+
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+		err := indexer.IndexField(ctx, kind, placementIndex, func(o client.Object) []string {
+			if key, ok := followed(o.(hubv1.BindingObject)); ok {
+				return []string{key.String()}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by placement: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// followed is the key of the placement that a binding follows.
+func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
+	ref := b.BindingSpec().PlacementRef
+	if ref == nil {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
+}
+
+// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A namespace limits
+// them to it.
+func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
+	options = append(options, client.UnsafeDisableDeepCopy, client.InNamespace(namespace))
+	var out []hubv1.BindingObject
+	var namespaced hubv1.ResourceBindingList
+	if err := c.List(ctx, &namespaced, options...); err != nil {
+		return nil, fmt.Errorf("listing bindings: %w", err)
+	}
+	for i := range namespaced.Items {
+		out = append(out, &namespaced.Items[i])
+	}
+	if namespace == "" {
+		var cluster hubv1.ClusterResourceBindingList
+		if err := c.List(ctx, &cluster, options...); err != nil {
+			return nil, fmt.Errorf("listing cluster bindings: %w", err)
+		}
+		for i := range cluster.Items {
+			out = append(out, &cluster.Items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b hubv1.BindingObject) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return out, nil
+}

@@ -1,0 +1,176 @@
+package policystatus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// Templates is what is known of the hub's own objects.
+type Templates interface {
+	// Get returns a hub object; it is shared and must not be changed.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// State of a kind; false if it is not watched.
+	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// OnChange and OnState register who is told of changes of objects and of kinds, before the manager starts.
+	OnChange(func(hubv1.ObjectIdentity))
+	OnState(func(schema.GroupKind))
+}
+
+// Options of the controllers. All but Clock are required.
+type Options struct {
+	// Client reads from the cache and writes the status of policies.
+	Client    client.Client
+	Templates Templates
+	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
+	HubRunsWorkloads func() bool
+	Clock            clock.PassiveClock
+}
+
+// Controllers keep the status of every policy.
+type Controllers struct {
+	placements, overrides *keeper
+	opts                  Options
+}
+
+// New returns Controllers that do nothing until SetupWithManager.
+func New(opts Options) *Controllers {
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	return &Controllers{
+		opts:       opts,
+		placements: newKeeper(opts.Clock, &placements{opts}),
+		overrides:  newKeeper(opts.Clock, &overridePolicies{opts}),
+	}
+}
+
+// SetupWithManager adds both controllers, which work while this process is the leader, and watches what wakes them.
+func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	c.opts.Templates.OnState(c.kindChanged)
+	c.opts.Templates.OnChange(c.objectChanged)
+	if err := c.placements.setup("placement-status", mgr, c.watchPlacements); err != nil {
+		return err
+	}
+	return c.overrides.setup("override-status", mgr, c.watchOverrides)
+}
+
+const (
+	// writeEvery is how often one policy is folded, and so written, at most.
+	writeEvery = time.Second
+	// gatherFor is how long changes of many bindings are gathered.
+	gatherFor = 100 * time.Millisecond
+)
+
+// updater writes the status of one policy if it changed. found is false if there is no such policy.
+type updater interface {
+	update(ctx context.Context, key types.NamespacedName) (found bool, err error)
+}
+
+// keeper is one controller: a queue of policies, each folded at most once in writeEvery.
+type keeper struct {
+	updater updater
+	clock   clock.PassiveClock
+
+	mu     sync.Mutex
+	ctx    context.Context                                   // nil until started
+	queue  priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	looked map[types.NamespacedName]time.Time                // when each policy was last folded
+}
+
+func newKeeper(c clock.PassiveClock, u updater) *keeper {
+	return &keeper{updater: u, clock: c, looked: map[types.NamespacedName]time.Time{}}
+}
+
+func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Context, manager.Manager) error) error {
+	yes := true
+	c, err := controller.NewTyped(name, mgr, controller.TypedOptions[types.NamespacedName]{
+		Reconciler:         k,
+		NeedLeaderElection: &yes,
+		UsePriorityQueue:   &yes,
+		RecoverPanic:       &yes,
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](writeEvery, time.Minute),
+	})
+	if err != nil {
+		return fmt.Errorf("making the %s controller: %w", name, err)
+	}
+	start := func(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+		k.mu.Lock()
+		k.ctx, k.queue = ctx, work.(priorityqueue.PriorityQueue[types.NamespacedName])
+		k.mu.Unlock()
+		return watch(ctx, mgr)
+	}
+	if err := c.Watch(source.TypedFunc[types.NamespacedName](start)); err != nil {
+		return fmt.Errorf("starting the %s controller: %w", name, err)
+	}
+	return nil
+}
+
+// started returns the context of the controller, nil while another replica leads.
+func (k *keeper) started() context.Context {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ctx
+}
+
+// wake makes a policy be folded as soon as that is due again.
+func (k *keeper) wake(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.queue != nil {
+		k.queue.AddWithOpts(priorityqueue.AddOpts{After: max(gatherFor, k.pause(key))}, key)
+	}
+}
+
+// pause is how long the policy has to wait. To be called with the lock held.
+func (k *keeper) pause(key types.NamespacedName) time.Duration {
+	looked, ok := k.looked[key]
+	if !ok {
+		return 0
+	}
+	return writeEvery - k.clock.Since(looked)
+}
+
+// forget drops what is remembered of a policy that is gone.
+func (k *keeper) forget(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.looked, key)
+}
+
+// Reconcile brings the status of one policy up to date.
+func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	k.mu.Lock()
+	pause := k.pause(key)
+	if pause <= 0 {
+		k.looked[key] = k.clock.Now()
+	}
+	k.mu.Unlock()
+	if pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	found, err := k.updater.update(ctx, key)
+	if err == nil && !found {
+		k.forget(key)
+	}
+	return reconcile.Result{}, err
+}

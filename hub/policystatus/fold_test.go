@@ -1,0 +1,196 @@
+package policystatus
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// binding is one whose conditions Applied and Healthy have the given statuses, on the given clusters.
+func binding(name string, applied, healthy metav1.ConditionStatus, clusters ...string) *hubv1.ResourceBinding {
+	b := &hubv1.ResourceBinding{}
+	b.Namespace, b.Name, b.Generation = "monitoring", name, 1
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "monitoring.coreos.com/v1", Kind: "Prometheus", Name: name}
+	for _, c := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c, State: hubv1.TargetPresent})
+	}
+	b.Status.ObservedGeneration = 1
+	for kind, status := range map[string]metav1.ConditionStatus{
+		hubv1.ConditionScheduled: metav1.ConditionTrue, hubv1.ConditionApplied: applied, hubv1.ConditionHealthy: healthy,
+	} {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because" + string(status)})
+	}
+	return b
+}
+
+func TestFold(t *testing.T) {
+	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	outdated := binding("a", yes, yes, "eu")
+	outdated.Generation = 2
+	leaving := binding("a", no, no, "eu")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	type want struct {
+		Objects, Clusters           int32
+		Applied, Healthy            metav1.ConditionStatus
+		AppliedReason, AppliedTells string
+	}
+	tests := map[string]struct {
+		following []hubv1.BindingObject
+		want      want
+	}{
+		"a placement that nothing follows is not applied, it is unknown": {
+			want: want{0, 0, unknown, unknown, hubv1.ReasonNothingSelected, "no object follows this placement"},
+		},
+		"everything is well": {
+			following: []hubv1.BindingObject{binding("a", yes, yes, "eu", "us"), binding("b", yes, yes, "us", "cn")},
+			want:      want{2, 3, yes, yes, hubv1.ReasonAppliedEverywhere, "2 of 2 objects"},
+		},
+		"what failed comes before what is unknown": {
+			following: []hubv1.BindingObject{binding("a", unknown, unknown, "eu"), binding("b", no, unknown, "eu")},
+			want:      want{2, 1, no, unknown, "BecauseFalse", "1 of 2 objects: Prometheus monitoring/b"},
+		},
+		"three objects are named": {
+			following: []hubv1.BindingObject{
+				binding("a", unknown, yes), binding("b", unknown, yes), binding("c", unknown, yes), binding("d", unknown, yes),
+			},
+			want: want{
+				4, 0, unknown, yes, hubv1.ReasonNotYetReported,
+				"4 of 4 objects: Prometheus monitoring/a, Prometheus monitoring/b, Prometheus monitoring/c and 1 more",
+			},
+		},
+		"rows of an older decision say nothing": {
+			following: []hubv1.BindingObject{outdated},
+			want:      want{1, 1, unknown, unknown, hubv1.ReasonNotYetReported, "1 of 1 objects: Prometheus monitoring/a"},
+		},
+		"a binding that is going does not count": {
+			following: []hubv1.BindingObject{leaving},
+			want:      want{0, 0, unknown, unknown, hubv1.ReasonNothingSelected, "no object follows this placement"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var s hubv1.PlacementStatus
+			fold(&s, 4, tc.following)
+			applied := meta.FindStatusCondition(s.Conditions, hubv1.ConditionApplied)
+			healthy := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy)
+			got := want{s.Objects, s.SelectedClusters, applied.Status, healthy.Status, applied.Reason, applied.Message}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			again := *s.DeepCopy()
+			fold(&again, 4, tc.following)
+			if diff := cmp.Diff(s, again); diff != "" {
+				t.Errorf("folding the same again changed something: %s", diff)
+			}
+		})
+	}
+}
+
+func TestAcceptance(t *testing.T) {
+	prometheus := hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}
+	role := hubv1.ResourceSelector{APIGroup: "rbac.authorization.k8s.io", Kind: "Role"}
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	synced := kindwatch.State{Synced: true}
+	tests := map[string]struct {
+		spec   hubv1.PlacementSpec
+		state  kindwatch.State
+		want   metav1.Condition
+		wantOK bool
+	}{
+		"a served kind is accepted": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}}, state: synced,
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
+		},
+		"before the first list nothing is known": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: false,
+		},
+		"a kind that the hub does not serve": {
+			spec:  hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
+			state: kindwatch.State{Reason: hubv1.ReasonKindNotServed},
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonKindNotServed}, wantOK: true,
+		},
+		"a kind that the hub may not read": {
+			spec:  hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
+			state: kindwatch.State{Synced: true, Reason: hubv1.ReasonForbidden},
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonNotFederated}, wantOK: true,
+		},
+		"a kind that the hub would act on": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus, role}}, state: synced,
+			want: metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonHubWouldRun}, wantOK: true,
+		},
+		"unless that is allowed": {
+			spec:  hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{role}, HubExecution: hubv1.HubExecutionAllowed},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
+		},
+		"a broken selector": {
+			spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Clusters: hubv1.ClusterSelection{LabelSelector: broken},
+			},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := acceptance{
+				policy: &hubv1.Placement{Spec: tc.spec},
+				kinds:  func(schema.GroupKind) (kindwatch.State, bool) { return tc.state, true },
+			}
+			got, ok := a.condition()
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metav1.Condition{}, "Type", "Message")); diff != "" || ok != tc.wantOK {
+				t.Errorf("known %v, want %v; %s\nmessage: %s", ok, tc.wantOK, diff, got.Message)
+			}
+		})
+	}
+}
+
+func TestConflictNamesExactlyThisPolicy(t *testing.T) {
+	message := `OverridePolicy monitoring/metrics-two, rule "a", and ClusterOverridePolicy metrics, rule "b", both of rank x, disagree about path /spec`
+	tests := map[string]struct {
+		ref  string
+		want bool
+	}{
+		"the first one":                          {"OverridePolicy monitoring/metrics-two", true},
+		"the second one":                         {"ClusterOverridePolicy metrics", true},
+		"one whose name starts in the same way":  {"OverridePolicy monitoring/metrics", false},
+		"one of another kind with the same name": {"OverridePolicy metrics", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := names(message, tc.ref); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRules(t *testing.T) {
+	policy := &hubv1.OverridePolicy{}
+	policy.Namespace, policy.Name = "monitoring", "metrics"
+	region := func(r string) *hubv1.RuleClusters {
+		return &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: r}}}
+	}
+	policy.Spec.Rules = []hubv1.OverrideRule{{Name: "everywhere"}, {Name: "cn", Clusters: region("cn")}, {Name: "mars", Clusters: region("mars")}}
+	selected := []hubv1.BindingObject{
+		binding("a", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1", "eu-1"),
+		binding("b", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1"),
+	}
+	labels := map[string]map[string]string{"cn-1": {hubv1.RegionLabel: "cn"}, "eu-1": {hubv1.RegionLabel: "eu"}, "mars-1": {hubv1.RegionLabel: "mars"}}
+	want := []hubv1.RuleStatus{
+		{Name: "everywhere", Rank: "Namespaced/0/none/0", Objects: 2, Clusters: 2},
+		{Name: "cn", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 1},
+		{Name: "mars", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 0},
+	}
+	if diff := cmp.Diff(want, rules(policy, selected, labels)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,205 @@
+package policystatus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// overridePolicies keeps the status of OverridePolicies and ClusterOverridePolicies.
+type overridePolicies struct{ Options }
+
+func newOverridePolicy(key types.NamespacedName) hubv1.OverridePolicyObject {
+	if key.Namespace == "" {
+		return &hubv1.ClusterOverridePolicy{}
+	}
+	return &hubv1.OverridePolicy{}
+}
+
+func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (bool, error) {
+	policy := newOverridePolicy(key)
+	if err := p.Client.Get(ctx, key, policy); err != nil {
+		return false, ignoreGone(err, policy, key)
+	}
+	before := policy.DeepCopyObject().(client.Object)
+	status := policy.OverrideStatus()
+	was := *status.DeepCopy()
+
+	accepted := acceptOverrides(policy)
+	var selected []hubv1.BindingObject
+	if accepted.Status == metav1.ConditionTrue {
+		var err error
+		if selected, err = p.selected(ctx, policy); err != nil {
+			return false, err
+		}
+	}
+	labels, err := p.clusterLabels(ctx)
+	if err != nil {
+		return false, err
+	}
+	status.ObservedGeneration = policy.GetGeneration()
+	status.Rules = rules(policy, selected, labels)
+	set(&status.Conditions, policy.GetGeneration(), accepted)
+	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
+	if equality.Semantic.DeepEqual(was, *status) {
+		return true, nil
+	}
+	return true, write(ctx, p.Client, before, policy)
+}
+
+func acceptOverrides(policy hubv1.OverridePolicyObject) metav1.Condition {
+	_, err := metav1.LabelSelectorAsSelector(policy.SelectedNamespaces())
+	if err != nil {
+		err = fmt.Errorf("spec.namespaceSelector: %w", err)
+	} else if errs := overrides.Validate(policy.OverrideSpec(), field.NewPath("spec")); len(errs) > 0 {
+		err = errs.ToAggregate()
+	}
+	if err != nil {
+		return notAccepted(hubv1.ReasonInvalid, "%s", err)
+	}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}
+}
+
+// selected are the bindings of the objects that the policy speaks of.
+func (p *overridePolicies) selected(ctx context.Context, policy hubv1.OverridePolicyObject) ([]hubv1.BindingObject, error) {
+	all, err := bindings(ctx, p.Client, policy.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	var out []hubv1.BindingObject
+	for _, b := range all {
+		if !concerns(policy, b) || b.GetDeletionTimestamp() != nil {
+			continue
+		}
+		object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b)}
+		if template, ok := p.Templates.Get(object.ObjectIdentity); ok {
+			object.Labels = template.GetLabels()
+		}
+		if object.NamespaceLabels, err = p.namespaceLabels(ctx, b.GetNamespace()); err != nil {
+			return nil, err
+		}
+		matching, err := overrides.Matching([]hubv1.OverridePolicyObject{policy}, object)
+		if err != nil {
+			return nil, fmt.Errorf("matching %s: %w", object.ObjectIdentity, err)
+		}
+		if len(matching) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var ns corev1.Namespace
+	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, &ns); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	return ns.Labels, nil
+}
+
+func (p *overridePolicies) clusterLabels(ctx context.Context) (map[string]map[string]string, error) {
+	var list hubv1.MemberClusterList
+	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	out := make(map[string]map[string]string, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].SelectableLabels()
+	}
+	return out, nil
+}
+
+// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule selects.
+func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, labels map[string]map[string]string) []hubv1.RuleStatus {
+	holding := map[string]bool{}
+	for _, b := range selected {
+		for _, t := range b.BindingSpec().Clusters {
+			if t.State == hubv1.TargetPresent {
+				holding[t.Name] = true
+			}
+		}
+	}
+	spec := policy.OverrideSpec()
+	out := make([]hubv1.RuleStatus, 0, len(spec.Rules))
+	for i := range spec.Rules {
+		rule := &spec.Rules[i]
+		matching := 0
+		for name := range holding {
+			if ok, err := overrides.Selects(rule, overrides.Cluster{Name: name, Labels: labels[name]}); err == nil && ok {
+				matching++
+			}
+		}
+		out = append(out, hubv1.RuleStatus{
+			Name: rule.Name, Rank: overrides.Rank(policy, rule), Objects: int32(len(selected)), Clusters: int32(matching),
+		})
+	}
+	return out
+}
+
+// conflicted looks for rows that were left as they are because this policy and another one disagree.
+func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
+	ref := overrides.RefOf(policy).String()
+	var objects []string
+	message := ""
+	for _, b := range selected {
+		for _, row := range b.BindingStatus().Clusters {
+			if row.Reason != hubv1.ReasonOverrideConflict || !names(row.Message, ref) {
+				continue
+			}
+			objects = append(objects, nameOf(b))
+			if message == "" {
+				message = fmt.Sprintf("cluster %s: %s", row.Name, row.Message)
+			}
+			break
+		}
+	}
+	if len(objects) == 0 {
+		return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoConflict}
+	}
+	return metav1.Condition{
+		Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash,
+		Message: bounded(someOf(objects, len(selected)) + "; " + message),
+	}
+}
+
+// names says whether the message of a conflict names the policy, and not one whose name starts like it.
+func names(message, ref string) bool {
+	for {
+		i := strings.Index(message, ref)
+		if i < 0 {
+			return false
+		}
+		starts := i == 0 || message[i-1] == ' '
+		message = message[i+len(ref):]
+		if starts && strings.HasPrefix(message, ", ") {
+			return true
+		}
+	}
+}
+
+// concerns says whether a policy may speak of a binding's object, by scope, group and kind alone.
+func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
+	if p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace() {
+		return false
+	}
+	id := hubv1.ObjectOf(b)
+	for _, s := range p.OverrideSpec().ResourceSelectors {
+		if s.APIGroup == id.Group && (s.Kind == "*" || s.Kind == id.Kind) {
+			return true
+		}
+	}
+	return false
+}

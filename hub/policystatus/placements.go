@@ -1,0 +1,145 @@
+package policystatus
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// placements keeps the status of Placements and ClusterPlacements.
+type placements struct{ Options }
+
+func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
+	if key.Namespace == "" {
+		return &hubv1.ClusterPlacement{}
+	}
+	return &hubv1.Placement{}
+}
+
+func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool, error) {
+	policy := newPlacement(key)
+	if err := p.Client.Get(ctx, key, policy); err != nil {
+		return false, ignoreGone(err, policy, key)
+	}
+	following, err := bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()})
+	if err != nil {
+		return false, err
+	}
+	before := policy.DeepCopyObject().(client.Object)
+	status := policy.PlacementStatus()
+	was := *status.DeepCopy()
+
+	facts := acceptance{policy: policy, kinds: p.Templates.State, hubRunsWorkloads: p.HubRunsWorkloads()}
+	accepted, known := facts.condition()
+	fold(status, policy.GetGeneration(), following)
+	if known {
+		set(&status.Conditions, policy.GetGeneration(), accepted)
+	}
+	if equality.Semantic.DeepEqual(was, *status) {
+		return true, nil
+	}
+	return true, write(ctx, p.Client, before, policy)
+}
+
+// fold sums up the bindings that follow a placement.
+func fold(status *hubv1.PlacementStatus, generation int64, following []hubv1.BindingObject) {
+	status.ObservedGeneration = generation
+	clusters := map[string]bool{}
+	objects := 0
+	conditions := map[string]*tally{hubv1.ConditionScheduled: {}, hubv1.ConditionApplied: {}, hubv1.ConditionHealthy: {}}
+	for _, b := range following {
+		if b.GetDeletionTimestamp() != nil {
+			continue
+		}
+		objects++
+		for _, t := range b.BindingSpec().Clusters {
+			if t.State == hubv1.TargetPresent {
+				clusters[t.Name] = true
+			}
+		}
+		for kind, tally := range conditions {
+			tally.count(b, kind)
+		}
+	}
+	status.Objects, status.SelectedClusters = int32(objects), int32(len(clusters))
+	set(&status.Conditions, generation, conditions[hubv1.ConditionScheduled].condition(hubv1.ConditionScheduled, hubv1.ReasonScheduled))
+	set(&status.Conditions, generation, conditions[hubv1.ConditionApplied].condition(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere))
+	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
+}
+
+// tally counts the bindings by the status of one condition.
+type tally struct {
+	total           int
+	failed, unknown []string // names of objects
+	why             string   // reason of the first one that failed
+}
+
+func (t *tally) count(b hubv1.BindingObject, kind string) {
+	t.total++
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind)
+	switch {
+	case c == nil, c.Status == metav1.ConditionUnknown, b.BindingStatus().ObservedGeneration != b.GetGeneration():
+		t.unknown = append(t.unknown, nameOf(b))
+	case c.Status == metav1.ConditionFalse:
+		t.failed = append(t.failed, nameOf(b))
+		if t.why == "" {
+			t.why = c.Reason
+		}
+	}
+}
+
+// condition puts what failed before what is unknown.
+func (t *tally) condition(kind, good string) metav1.Condition {
+	switch {
+	case t.total == 0:
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNothingSelected, Message: "no object follows this placement"}
+	case len(t.failed) > 0:
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: someOf(t.failed, t.total)}
+	case len(t.unknown) > 0:
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNotYetReported, Message: someOf(t.unknown, t.total)}
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: good, Message: fmt.Sprintf("%d of %d objects", t.total, t.total)}
+}
+
+// nameOf names the object of a binding.
+func nameOf(b hubv1.BindingObject) string {
+	id := hubv1.ObjectOf(b)
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// set sets a condition; its time moves only with its status.
+func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
+	c.ObservedGeneration = generation
+	meta.SetStatusCondition(conditions, c)
+}
+
+// write patches the status. On a conflict nothing is done: the change that won is an event that wakes the policy.
+func write(ctx context.Context, c client.Client, before, after client.Object) error {
+	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
+}
+
+func ignoreGone(err error, o client.Object, key types.NamespacedName) error {
+	if client.IgnoreNotFound(err) == nil {
+		return nil
+	}
+	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
+}
+
+// kindOf is the kind of a typed object, whose own kind the cache leaves empty.
+func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

@@ -1,0 +1,27 @@
+package policystatus
+
+import (
+	"fmt"
+	"strings"
+)
+
+// named is how many objects a message names.
+const named = 3
+
+// someOf is such as "2 of 10 objects: Prometheus monitoring/a, Prometheus monitoring/b".
+func someOf(names []string, total int) string {
+	out := fmt.Sprintf("%d of %d objects: %s", len(names), total, strings.Join(names[:min(named, len(names))], ", "))
+	if more := len(names) - named; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return bounded(out)
+}
+
+// bounded cuts a message to 1024 characters.
+func bounded(s string) string {
+	const most = 1024
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}

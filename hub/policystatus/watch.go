@@ -1,0 +1,176 @@
+package policystatus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// watching is one kind and what its events do.
+type watching struct {
+	kind    client.Object
+	handler toolscache.ResourceEventHandler
+}
+
+func watch(ctx context.Context, mgr manager.Manager, all ...watching) error {
+	for _, w := range all {
+		informer, err := mgr.GetCache().GetInformer(ctx, w.kind)
+		if err != nil {
+			return fmt.Errorf("watching %s on the hub: %w", kindOf(w.kind), err)
+		}
+		if _, err := informer.AddEventHandler(w.handler); err != nil {
+			return fmt.Errorf("watching %s on the hub: %w", kindOf(w.kind), err)
+		}
+	}
+	return nil
+}
+
+func (c *Controllers) watchPlacements(ctx context.Context, mgr manager.Manager) error {
+	policies := policyHandler(c.placements)
+	// A binding that changes its placement concerns both.
+	following := handler(func(before, after hubv1.BindingObject) {
+		for _, b := range []hubv1.BindingObject{before, after} {
+			if b == nil {
+				continue
+			}
+			if key, ok := followed(b); ok {
+				c.placements.wake(key)
+			}
+		}
+	})
+	return watch(ctx, mgr,
+		watching{&hubv1.Placement{}, policies}, watching{&hubv1.ClusterPlacement{}, policies},
+		watching{&hubv1.ResourceBinding{}, following}, watching{&hubv1.ClusterResourceBinding{}, following})
+}
+
+func (c *Controllers) watchOverrides(ctx context.Context, mgr manager.Manager) error {
+	policies := policyHandler(c.overrides)
+	selected := handler(func(before, after hubv1.BindingObject) {
+		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && equality.Semantic.DeepEqual(clashes(before), clashes(after)) {
+			return
+		}
+		for _, b := range []hubv1.BindingObject{before, after} {
+			if b != nil {
+				c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
+			}
+		}
+	})
+	clusters := handler(func(before, after *hubv1.MemberCluster) {
+		if before != nil && after != nil && equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) {
+			return
+		}
+		c.wakeOverrides(ctx, func(hubv1.OverridePolicyObject) bool { return true })
+	})
+	namespaces := handler(func(before, after *corev1.Namespace) {
+		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+			return
+		}
+		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })
+	})
+	return watch(ctx, mgr,
+		watching{&hubv1.OverridePolicy{}, policies}, watching{&hubv1.ClusterOverridePolicy{}, policies},
+		watching{&hubv1.ResourceBinding{}, selected}, watching{&hubv1.ClusterResourceBinding{}, selected},
+		watching{&hubv1.MemberCluster{}, clusters}, watching{&corev1.Namespace{}, namespaces})
+}
+
+// policyHandler wakes the policy itself; its keeper forgets it when it is gone.
+func policyHandler(k *keeper) toolscache.ResourceEventHandler {
+	return handler(func(_, after client.Object) {
+		if after != nil {
+			k.wake(client.ObjectKeyFromObject(after))
+		}
+	})
+}
+
+// clashes are the messages of the rows that tell of disagreeing policies.
+func clashes(b hubv1.BindingObject) []string {
+	var out []string
+	for _, row := range b.BindingStatus().Clusters {
+		if row.Reason == hubv1.ReasonOverrideConflict {
+			out = append(out, row.Name+row.Message)
+		}
+	}
+	return out
+}
+
+// objectChanged wakes the override policies that may select a hub object: its labels may have changed.
+func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
+	ctx := c.overrides.started()
+	if ctx == nil {
+		return
+	}
+	binding := hubv1.NewBinding(types.NamespacedName{Namespace: id.Namespace})
+	binding.BindingSpec().ObjectRef = hubv1.ObjectReference{
+		APIVersion: schema.GroupVersion{Group: id.Group, Version: "v1"}.String(), Kind: id.Kind, Name: id.Name,
+	}
+	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
+}
+
+// kindChanged wakes the placements that select a kind: it is served or may be read now, or no longer.
+func (c *Controllers) kindChanged(gk schema.GroupKind) {
+	ctx := c.placements.started()
+	if ctx == nil {
+		return
+	}
+	selects := func(s hubv1.ResourceSelector) bool { return s.APIGroup == gk.Group && s.Kind == gk.Kind }
+	var namespaced hubv1.PlacementList
+	var cluster hubv1.ClusterPlacementList
+	if c.opts.Client.List(ctx, &namespaced, client.UnsafeDisableDeepCopy) != nil || c.opts.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy) != nil {
+		return // the cache is ending: so is this process
+	}
+	for i := range namespaced.Items {
+		if slices.ContainsFunc(namespaced.Items[i].Spec.ResourceSelectors, selects) {
+			c.placements.wake(client.ObjectKeyFromObject(&namespaced.Items[i]))
+		}
+	}
+	for i := range cluster.Items {
+		if slices.ContainsFunc(cluster.Items[i].Spec.ResourceSelectors, selects) {
+			c.placements.wake(client.ObjectKeyFromObject(&cluster.Items[i]))
+		}
+	}
+}
+
+func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.OverridePolicyObject) bool) {
+	var namespaced hubv1.OverridePolicyList
+	var cluster hubv1.ClusterOverridePolicyList
+	if c.opts.Client.List(ctx, &namespaced, client.UnsafeDisableDeepCopy) != nil || c.opts.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy) != nil {
+		return // the cache is ending: so is this process
+	}
+	for i := range namespaced.Items {
+		if concerned(&namespaced.Items[i]) {
+			c.overrides.wake(client.ObjectKeyFromObject(&namespaced.Items[i]))
+		}
+	}
+	for i := range cluster.Items {
+		if concerned(&cluster.Items[i]) {
+			c.overrides.wake(client.ObjectKeyFromObject(&cluster.Items[i]))
+		}
+	}
+}
+
+// handler calls f with the object before and after an event; before is the zero value for an addition, after for a deletion.
+func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventHandler {
+	var none T
+	as := func(obj any) T {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		t, _ := obj.(T)
+		return t
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f(none, as(obj)) },
+		UpdateFunc: func(before, after any) { f(as(before), as(after)) },
+		DeleteFunc: func(obj any) { f(as(obj), none) },
+	}
+}
