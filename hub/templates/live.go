@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,5 +95,12 @@ func builtIn(group string) bool {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":
 		return true
 	}
-	return scheme.Scheme.IsGroupRegistered(group)
+	return builtInKinds.IsGroupRegistered(group)
 }
+
+// builtInKinds is a scheme of our own: others may add what they like to the one that client-go shares.
+var builtInKinds = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	return s
+}()

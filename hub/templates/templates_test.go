@@ -1,0 +1,385 @@
+package templates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var hub *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	server := &envtest.Environment{}
+	cfg, err := server.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = server.Stop() }()
+	cfg.QPS = -1
+	hub = cfg
+	return m.Run()
+}
+
+func newClient(t *testing.T) client.Client {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
+	}
+	s := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(hub, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// define makes a kind Widget of a group of its own.
+func define(t *testing.T, c client.Client, group string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	schemaOf := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+		Type: "object", XPreserveUnknownFields: new(true),
+	}}
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget", Singular: "widget", ListKind: "WidgetList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				{Name: "v1", Served: true, Storage: true, Schema: schemaOf},
+				{Name: "v1beta1", Served: true, Schema: schemaOf},
+			},
+		},
+	}
+	eventually(t, "the definition is created", func(ctx context.Context) error {
+		fresh := crd.DeepCopy()
+		err := c.Create(ctx, fresh)
+		if err == nil {
+			crd = fresh
+		}
+		return err
+	})
+	served(t, c, group)
+	return crd
+}
+
+func served(t *testing.T, c client.Client, group string) {
+	t.Helper()
+	eventually(t, "the kind is served", func(ctx context.Context) error {
+		return c.List(ctx, list(group), client.InNamespace("default"))
+	})
+}
+
+func list(group string) *unstructured.UnstructuredList {
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "WidgetList"})
+	return l
+}
+
+func widget(group, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(3)}}}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"})
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}
+
+func idOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
+	gvk := u.GroupVersionKind()
+	return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+func eventually(t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v (last: %v)", what, err, last)
+	}
+}
+
+func newStore(t *testing.T, c client.Client) *Store {
+	t.Helper()
+	s, err := New(hub, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func start(t *testing.T, s *Store) {
+	t.Helper()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- s.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the store ended with %v", err)
+		}
+	})
+}
+
+func synced(t *testing.T, s *Store) {
+	t.Helper()
+	eventually(t, "the store is synced", func(context.Context) error {
+		if !s.Synced() {
+			return errors.New("not synced")
+		}
+		return nil
+	})
+}
+
+func TestWantedKindsAreKeptTrimmed(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	define(t, c, "trim.example.com")
+	w := widget("trim.example.com", "one")
+	w.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "team": "a"})
+	if err := c.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, c)
+	var mu sync.Mutex
+	told := map[string]bool{}
+	s.OnChange(func(id hubv1.ObjectIdentity) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[id.String()] = true
+	})
+	if s.Synced() {
+		t.Error("a store that nobody asked for anything yet says that it is synced")
+	}
+	gk := idOf(w).GroupKind()
+	s.Want(sets.New(gk, schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "Placement"}))
+	start(t, s)
+	synced(t, s)
+
+	got, ok := s.Get(idOf(w))
+	if !ok {
+		t.Fatal("the object is missing")
+	}
+	if len(got.GetManagedFields()) > 0 {
+		t.Errorf("managed fields are kept: %v", got.GetManagedFields())
+	}
+	if diff := cmp.Diff(map[string]string{"team": "a"}, got.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]hubv1.ObjectIdentity{idOf(w)}, s.List(gk)); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	if _, watched := s.State(schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "Placement"}); watched {
+		t.Error("a kind of hanse.dev is watched")
+	}
+	mu.Lock()
+	if !told[idOf(w).String()] {
+		t.Error("nobody was told of the object")
+	}
+	mu.Unlock()
+
+	s.Want(sets.New[schema.GroupKind]())
+	if _, watched := s.State(gk); watched {
+		t.Error("a kind that nobody wants is watched")
+	}
+	if !s.Synced() {
+		t.Error("a store of which nothing is wanted is not synced")
+	}
+}
+
+func TestAKindThatIsNotServedHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	s := newStore(t, c)
+	missing := schema.GroupKind{Group: "missing.example.com", Kind: "Widget"}
+	s.Want(sets.New(missing, schema.GroupKind{Kind: "ConfigMap"}))
+	start(t, s)
+	synced(t, s)
+	eventually(t, "the state says why", func(context.Context) error {
+		if state, _ := s.State(missing); state.Reason != hubv1.ReasonKindNotServed {
+			return fmt.Errorf("state %+v", state)
+		}
+		return nil
+	})
+}
+
+func TestKindsOfAGroup(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	define(t, c, "kinds.example.com")
+	s := newStore(t, c)
+	tests := map[string][]schema.GroupKind{
+		"kinds.example.com":         {{Group: "kinds.example.com", Kind: "Widget"}},
+		"none.example.com":          nil,
+		hubv1.GroupVersion.Group:    nil,
+		"coordination.k8s.io":       {{Group: "coordination.k8s.io", Kind: "Lease"}},
+		"authorization.k8s.io":      nil, // its kinds can only be created
+		"no group can be like this": nil,
+	}
+	for group, want := range tests {
+		var got []schema.GroupKind
+		eventually(t, "the group is discovered", func(ctx context.Context) error {
+			var err error
+			if got, err = s.Kinds(ctx, group); err == nil && len(got) != len(want) {
+				err = fmt.Errorf("%d kinds", len(got))
+			}
+			return err
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("group %s (-want +got):\n%s", group, diff)
+		}
+	}
+}
+
+func isUndecided(err error) bool {
+	var u interface{ Undecided() bool }
+	return errors.As(err, &u) && u.Undecided()
+}
+
+func TestLive(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	crd := define(t, c, "live.example.com")
+	s := newStore(t, c)
+	w := widget("live.example.com", "one")
+	if err := c.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	since := w.GetCreationTimestamp().Time
+
+	if obj, gone, err := s.Live(t.Context(), idOf(w), since); err != nil || gone || obj.GetUID() != w.GetUID() {
+		t.Errorf("an object that lives: gone %v, error %v", gone, err)
+	}
+	if _, gone, err := s.Live(t.Context(), idOf(widget("live.example.com", "two")), since); err != nil || !gone {
+		t.Errorf("an object that is not there: gone %v, error %v", gone, err)
+	}
+	if _, gone, err := s.Live(t.Context(), idOf(widget("dead.example.com", "one")), since); gone || !isUndecided(err) {
+		t.Errorf("an object of a kind that is not served: gone %v, error %v", gone, err)
+	}
+	before := crd.CreationTimestamp.Add(-time.Second)
+	if _, gone, err := s.Live(t.Context(), idOf(widget("live.example.com", "two")), before); gone || !isUndecided(err) {
+		t.Errorf("an object that is older than the definition of its kind: gone %v, error %v", gone, err)
+	}
+	configMap := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "default", Name: "none"}
+	if _, gone, err := s.Live(t.Context(), configMap, since); err != nil || !gone {
+		t.Errorf("an object of a built-in kind that is not there: gone %v, error %v", gone, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, gone, err := s.Live(ended, idOf(widget("live.example.com", "two")), since); gone || err == nil || isUndecided(err) {
+		t.Errorf("a failed read: gone %v, error %v", gone, err)
+	}
+}
+
+func TestObjectsAreNotGoneWithTheirDefinition(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	crd := define(t, c, "end.example.com")
+	s := newStore(t, c)
+	gk := schema.GroupKind{Group: "end.example.com", Kind: "Widget"}
+	s.Want(sets.New(gk))
+	start(t, s)
+
+	held, free := widget("end.example.com", "held"), widget("end.example.com", "free")
+	held.SetFinalizers([]string{"example.com/hold"})
+	for _, w := range []*unstructured.Unstructured{held, free} {
+		if err := c.Create(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	since := free.GetCreationTimestamp().Time
+	if err := c.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the free object has gone with its definition", func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(free), free.DeepCopy())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read: %w", err)
+	})
+	for _, w := range []*unstructured.Unstructured{held, free} {
+		if obj, gone, err := s.Live(t.Context(), idOf(w), since); gone || obj != nil || !isUndecided(err) {
+			t.Errorf("%s while the definition is being deleted: gone %v, error %v", w.GetName(), gone, err)
+		}
+	}
+
+	if err := c.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the store sees that the kind is gone", func(context.Context) error {
+		if state, _ := s.State(gk); state.Reason != hubv1.ReasonKindNotServed {
+			return fmt.Errorf("state %+v", state)
+		}
+		return nil
+	})
+	if _, gone, err := s.Live(t.Context(), idOf(free), since); gone || !isUndecided(err) {
+		t.Errorf("while the kind is not served: gone %v, error %v", gone, err)
+	}
+
+	// Creation times have whole seconds.
+	eventually(t, "a second has passed", func(context.Context) error {
+		if time.Since(since) < 2*time.Second {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	define(t, c, "end.example.com")
+	eventually(t, "the object is undecided on under the new definition", func(ctx context.Context) error {
+		_, gone, err := s.Live(ctx, idOf(free), since)
+		if gone {
+			t.Fatal("an object is taken for deleted that went with the former definition")
+		}
+		if err == nil || !isUndecided(err) {
+			return fmt.Errorf("error %w", err)
+		}
+		return nil
+	})
+	again := widget("end.example.com", "free")
+	if err := c.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the store has the new object", func(context.Context) error {
+		if got, ok := s.Get(idOf(again)); !ok || got.GetUID() != again.GetUID() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := c.Delete(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if _, gone, err := s.Live(t.Context(), idOf(again), again.GetCreationTimestamp().Time); err != nil || !gone {
+		t.Errorf("an object deleted under the new definition: gone %v, error %v", gone, err)
+	}
+}
