@@ -67,7 +67,7 @@ func judgeStatus(status *statusError, t target) verdict {
 	switch status.code {
 	case http.StatusUnauthorized:
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the credentials, which are wrong, expired or revoked: put current ones into the Secret; they are picked up without a restart", t.server)}
+			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; put a current one into the Secret, it is picked up without a restart", t.server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
 			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get, list and watch on namespaces (%s)", t.server, said)}

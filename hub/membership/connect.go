@@ -1,0 +1,107 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// capacityInterval is the least time between two writes whose only news are nodes and what they offer.
+const capacityInterval = time.Minute
+
+// readKubeconfig settles Ready if there is no kubeconfig. A Secret that was deleted ends the link: whoever deletes
+// credentials wants them not to be used. One that could not be read changes nothing.
+func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
+	direct := run.cluster.Spec.Connection.Direct
+	if direct == nil {
+		return ctrl.Result{}, fmt.Errorf("connecting MemberCluster %s: spec.connection.direct is not set", run.cluster.Name)
+	}
+	ref := direct.KubeconfigSecretRef
+	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: ref.Name}
+	var secret corev1.Secret
+	err := r.client.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) { // the cache may not have it yet
+		err = r.apiReader.Get(ctx, key, &secret)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		r.withoutLink(run, hubv1.ReasonSecretMissing,
+			fmt.Sprintf("there is no Secret %s, which spec.connection.direct.kubeconfigSecretRef names: create it with the member's kubeconfig under the key %s", key, ref.Key))
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading Secret %s of MemberCluster %s: %w", key, run.cluster.Name, err)
+	case len(secret.Data[ref.Key]) == 0:
+		r.withoutLink(run, hubv1.ReasonSecretMissing,
+			fmt.Sprintf("Secret %s has no key %s, which spec.connection.direct.kubeconfigSecretRef names: put the member's kubeconfig there", key, ref.Key))
+	default:
+		run.kubeconfig = secret.Data[ref.Key]
+	}
+	return ctrl.Result{}, nil
+}
+
+// withoutLink ends the link and says why there is none.
+func (r *Reconciler) withoutLink(run *run, reason, message string) {
+	r.links.Remove(run.cluster.Name)
+	run.settled = true
+	setCondition(run.cluster, hubv1.ConditionReady, metav1.ConditionFalse, reason, message)
+	if reason == hubv1.ReasonSecretMissing {
+		setCondition(run.cluster, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, reason, message)
+	}
+	run.cluster.Status.ObservedGeneration = run.cluster.Generation
+}
+
+// connect says what the link shall be; it does not wait for it.
+func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
+	if !run.settled {
+		r.links.Ensure(run.cluster.Name, run.kubeconfig, run.cluster.Status.ClusterID)
+	}
+	return ctrl.Result{}, nil
+}
+
+// observe folds what the link says into the status.
+func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error) {
+	if run.settled {
+		return ctrl.Result{}, nil
+	}
+	state, ok := r.links.State(run.cluster.Name)
+	if !ok {
+		return ctrl.Result{}, fmt.Errorf("reading the link of MemberCluster %s: there is none", run.cluster.Name)
+	}
+	if run.cluster.Status.ClusterID == "" && state.Facts.ClusterID != "" {
+		refused, err := r.claim(ctx, run, state.Facts.ClusterID)
+		if err != nil || refused {
+			return ctrl.Result{}, err
+		}
+	}
+	run.state = &state
+	observed(run.cluster, state, r.hubID)
+	if wait := r.holdBackCapacity(run); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// holdBackCapacity keeps the capacity as it was if it was written just now, and returns for how long.
+func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
+	before := run.before.Status
+	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {
+		return 0
+	}
+	r.mu.Lock()
+	last := r.capacityWritten[run.cluster.Name]
+	r.mu.Unlock()
+	wait := capacityInterval - time.Since(last)
+	if wait <= 0 {
+		return 0
+	}
+	status := &run.cluster.Status
+	status.Capacity, status.Allocatable, status.Nodes = before.Capacity, before.Allocatable, before.Nodes
+	return wait
+}

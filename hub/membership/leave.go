@@ -1,0 +1,158 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters they have an entry for.
+const TargetIndex = "spec.clusters.name"
+
+const (
+	lookAgain    = 2 * time.Second // while bindings have entries; the count comes from the cache
+	pageSize     = 500
+	leaveDefault = 600 // seconds
+)
+
+func indexTargets(indexer client.FieldIndexer) error {
+	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+		// Not the manager's context: that does not end before the index does.
+		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
+			return fmt.Errorf("indexing %T by cluster: %w", b, err)
+		}
+	}
+	return nil
+}
+
+func targetsOf(o client.Object) []string {
+	b, ok := o.(hubv1.BindingObject)
+	if !ok {
+		return nil
+	}
+	names := make([]string, 0, len(b.BindingSpec().Clusters))
+	for _, target := range b.BindingSpec().Clusters {
+		names = append(names, target.Name)
+	}
+	return names
+}
+
+// release lets a MemberCluster go once no binding has an entry for it. The cache may lag, so that its "none" is
+// confirmed by the API server.
+func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
+		r.links.Remove(run.cluster.Name)
+		run.released = true
+		return ctrl.Result{}, nil
+	}
+	left, err := r.entriesLeft(ctx, run.cluster.Name)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("looking for what is left on cluster %s: %w", run.cluster.Name, err)
+	}
+	if left.count > 0 {
+		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still what was said before a restart
+			sayWhatIsLeft(run.cluster, left)
+		}
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	r.links.Remove(run.cluster.Name)
+	controllerutil.RemoveFinalizer(run.cluster, hubv1.WithdrawFinalizer)
+	run.released = true
+	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
+}
+
+// left counts the objects whose binding has an entry for a cluster.
+type left struct {
+	count   int
+	example string
+}
+
+func (l *left) add(b hubv1.BindingObject) {
+	l.count++
+	if l.example == "" {
+		ref := b.BindingSpec().ObjectRef
+		l.example = ref.Kind + " " + types.NamespacedName{Namespace: b.GetNamespace(), Name: ref.Name}.String()
+		if b.GetNamespace() == "" {
+			l.example = ref.Kind + " " + ref.Name
+		}
+	}
+}
+
+func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, error) {
+	var l left
+	indexed := client.MatchingFields{TargetIndex: cluster}
+	if err := visitBindings(ctx, r.client, l.add, indexed, client.UnsafeDisableDeepCopy); err != nil || l.count > 0 {
+		return l, err
+	}
+	err := visitBindings(ctx, r.apiReader, func(b hubv1.BindingObject) {
+		if b.BindingSpec().Target(cluster) != nil {
+			l.add(b)
+		}
+	}, client.Limit(pageSize))
+	return l, err
+}
+
+// visitBindings calls visit for every binding of both scopes, page by page.
+func visitBindings(ctx context.Context, reader client.Reader, visit func(hubv1.BindingObject), options ...client.ListOption) error {
+	for _, newPage := range []func() client.ObjectList{
+		func() client.ObjectList { return &hubv1.ResourceBindingList{} },
+		func() client.ObjectList { return &hubv1.ClusterResourceBindingList{} },
+	} {
+		for more := client.Continue(""); ; {
+			page := newPage()
+			if err := reader.List(ctx, page, append(slices.Clone(options), more)...); err != nil {
+				return err
+			}
+			err := meta.EachListItem(page, func(o runtime.Object) error {
+				if b, ok := o.(hubv1.BindingObject); ok {
+					visit(b)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if more = client.Continue(page.GetContinue()); more == "" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps the
+// reason for that, with the way to give up.
+func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
+	if l.count == 1 {
+		objects = "1 object is left: " + l.example
+	}
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		what := "they stay there without marks of the hub"
+		if c.Spec.Leave.Policy == hubv1.RemovalDelete {
+			what = "they are deleted there"
+		}
+		setCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving,
+			fmt.Sprintf("the cluster leaves, and %s (spec.leave.policy): %s; waiting for the cluster to confirm", what, objects))
+		return
+	}
+	way := "to give them up, set spec.leave.whenUnreachable to Abandon"
+	if c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
+		patience := time.Duration(ptr.Deref(c.Spec.Leave.TimeoutSeconds, leaveDefault)) * time.Second
+		way = "they are given up if the cluster does not answer until " + c.DeletionTimestamp.Add(patience).UTC().Format(time.RFC3339)
+	}
+	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
+}

@@ -1,0 +1,214 @@
+// Package membership turns MemberClusters and their Secrets into links, and what the links say into status.
+//
+// It decides which MemberCluster may hold a cluster, what a cluster's topology is, and when a MemberCluster that is
+// deleted may go. It does not connect (member/connect does), and it withdraws nothing: hub/schedule and hub/dispatch do,
+// and membership waits for them.
+//
+//   - A cluster has one MemberCluster. The one whose status names it keeps it; of two, the older.
+//   - Region and zones that were derived from nodes stay until a label says otherwise: clusters are selected by them, so
+//     that a change would move objects.
+//   - Nothing is written while nothing changes: no heartbeat, and a link that is being made after a restart leaves the
+//     status as it is.
+package membership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Reconciler keeps the links and the status of all MemberClusters, in the leader.
+type Reconciler struct {
+	client    client.Client
+	apiReader client.Reader
+	links     member.Links
+	hubID     string
+
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
+
+	mu sync.Mutex
+	// refused are the MemberClusters whose cluster another one holds, so that they are not dialled again and again.
+	refused map[string]refused
+	// capacityWritten is when a cluster's capacity was last written.
+	capacityWritten map[string]time.Time
+}
+
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace.
+func New(c client.Client, apiReader client.Reader, links member.Links, hubID string) *Reconciler {
+	return &Reconciler{
+		client: c, apiReader: apiReader, links: links, hubID: hubID,
+		refused: map[string]refused{}, capacityWritten: map[string]time.Time{},
+	}
+}
+
+// SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
+// and that no two clusters are claimed at once rests on it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	inSystemNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == hubv1.SystemNamespace })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("membership").
+		For(&hubv1.MemberCluster{}).
+		Watches(&hubv1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(inSystemNamespace)).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.queue.Store(&queue)
+			return nil
+		})).
+		Complete(r)
+}
+
+// Wake looks at a cluster again because its link has changed. Before the controller runs it does nothing: that looks at
+// every cluster when it starts.
+func (r *Reconciler) Wake(cluster string) {
+	if queue := r.queue.Load(); queue != nil {
+		(*queue).Add(request(cluster))
+	}
+}
+
+func request(cluster string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
+}
+
+// usersOf are the MemberClusters whose kubeconfig the Secret holds.
+func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
+	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
+		return c.Spec.Connection.Direct != nil && c.Spec.Connection.Direct.KubeconfigSecretRef.Name == secret.GetName()
+	})
+}
+
+func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.MemberCluster) bool) []reconcile.Request {
+	var list hubv1.MemberClusterList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing MemberClusters to wake them")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if concerned(&list.Items[i]) {
+			requests = append(requests, request(list.Items[i].Name))
+		}
+	}
+	return requests
+}
+
+// run is one reconcile of one MemberCluster.
+type run struct {
+	cluster, before *hubv1.MemberCluster // before as it was last read or written
+
+	kubeconfig []byte // set by readKubeconfig; nil if there is none, and then there is no link
+	// settled is true if a step has said what Ready is, so that the link is not asked.
+	settled bool
+	// state is set by observe, if there is a link.
+	state *member.LinkState
+	// released is true if the finalizer is off: there may be no object any more.
+	released bool
+}
+
+type step func(context.Context, *run) (ctrl.Result, error)
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cluster hubv1.MemberCluster
+	if err := r.client.Get(ctx, req.NamespacedName, &cluster); apierrors.IsNotFound(err) {
+		r.links.Remove(req.Name)
+		r.forget(req.Name)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading MemberCluster %s: %w", req.Name, err)
+	}
+	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
+	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe}
+	if !cluster.DeletionTimestamp.IsZero() {
+		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.release}
+	}
+	result, err := walk(ctx, run, steps)
+	if err == nil && !run.released {
+		err = r.writeStatus(ctx, run)
+	}
+	if apierrors.IsConflict(err) { // somebody else has written: decide anew on what they wrote
+		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return result, nil
+}
+
+// walk does the steps in order and returns the earliest time that one of them asks for.
+func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
+	var result ctrl.Result
+	for _, s := range steps {
+		next, err := s(ctx, run)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if next.RequeueAfter > 0 && (result.RequeueAfter == 0 || next.RequeueAfter < result.RequeueAfter) {
+			result.RequeueAfter = next.RequeueAfter
+		}
+	}
+	return result, nil
+}
+
+// hold sets the finalizer before there can be a link, so that nothing is ever left behind unsaid.
+func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
+	if !controllerutil.AddFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.patchFinalizers(ctx, run)
+}
+
+func (r *Reconciler) patchFinalizers(ctx context.Context, run *run) error {
+	wanted := run.before.DeepCopy() // without a status that is not written yet
+	wanted.Finalizers = run.cluster.Finalizers
+	if err := r.client.Patch(ctx, wanted, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the finalizers of MemberCluster %s: %w", run.cluster.Name, err)
+	}
+	run.cluster.ResourceVersion = wanted.ResourceVersion
+	run.before = wanted
+	return nil
+}
+
+// writeStatus writes what has changed, if anything has.
+func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
+	if equality.Semantic.DeepEqual(run.before.Status, run.cluster.Status) {
+		return nil
+	}
+	if err := r.client.Status().Patch(ctx, run.cluster, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of MemberCluster %s: %w", run.cluster.Name, err)
+	}
+	if !sameCapacity(run.before.Status, run.cluster.Status) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.capacityWritten[run.cluster.Name] = time.Now()
+	}
+	return nil
+}
+
+func (r *Reconciler) forget(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.refused, cluster)
+	delete(r.capacityWritten, cluster)
+}

@@ -1,0 +1,128 @@
+package membership
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// refused is what a MemberCluster found behind its kubeconfig that another one holds. It is not in the status: a
+// clusterID there is for good, and this one may get another kubeconfig.
+type refused struct {
+	clusterID  string
+	kubeconfig [sha256.Size]byte
+}
+
+// rivals are the other MemberClusters of the same cluster: what becomes of one decides about them.
+func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
+	cluster, ok := o.(*hubv1.MemberCluster)
+	if !ok || cluster.Status.ClusterID == "" {
+		return nil
+	}
+	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
+		if c.Name == cluster.Name {
+			return false
+		}
+		return c.Status.ClusterID == cluster.Status.ClusterID || r.refusedFor(c.Name).clusterID == cluster.Status.ClusterID
+	})
+}
+
+func (r *Reconciler) refusedFor(cluster string) refused {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused[cluster]
+}
+
+func (r *Reconciler) setRefused(cluster string, f refused) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f == (refused{}) {
+		delete(r.refused, cluster)
+		return
+	}
+	r.refused[cluster] = f
+}
+
+// refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another MemberCluster
+// holds it.
+func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
+	if run.settled {
+		return ctrl.Result{}, nil
+	}
+	id := run.cluster.Status.ClusterID
+	if f := r.refusedFor(run.cluster.Name); id == "" && f.kubeconfig == sha256.Sum256(run.kubeconfig) {
+		id = f.clusterID
+	}
+	if id == "" {
+		return ctrl.Result{}, nil
+	}
+	holder, err := holderOf(ctx, r.client, run.cluster, id)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if holder != "" {
+		r.refuse(run, holder)
+	}
+	return ctrl.Result{}, nil
+}
+
+// claim sets the clusterID unless another MemberCluster has it. The list is uncached: this happens once in a cluster's
+// life, and must not miss what was just written.
+func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
+	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
+	if err != nil {
+		return false, err
+	}
+	if holder != "" {
+		r.setRefused(run.cluster.Name, refused{clusterID: id, kubeconfig: sha256.Sum256(run.kubeconfig)})
+		r.refuse(run, holder)
+		return true, nil
+	}
+	r.setRefused(run.cluster.Name, refused{})
+	run.cluster.Status.ClusterID = id
+	return false, nil
+}
+
+func (r *Reconciler) refuse(run *run, holder string) {
+	r.withoutLink(run, hubv1.ReasonDuplicateCluster,
+		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
+}
+
+// holderOf returns the MemberCluster before which this one has to stand back, or "". Who has the ID in its status holds
+// the cluster, with objects on it perhaps; if this one has it too, the older does, then the first by name.
+func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
+	var list hubv1.MemberClusterList
+	if err := reader.List(ctx, &list); err != nil {
+		return "", fmt.Errorf("looking for another MemberCluster of the same cluster as %s: %w", self.Name, err)
+	}
+	var holder *hubv1.MemberCluster
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name == self.Name || other.Status.ClusterID != id {
+			continue
+		}
+		if self.Status.ClusterID == id && isOlder(self, other) {
+			continue
+		}
+		if holder == nil || isOlder(other, holder) {
+			holder = other
+		}
+	}
+	if holder == nil {
+		return "", nil
+	}
+	return holder.Name, nil
+}
+
+func isOlder(a, b *hubv1.MemberCluster) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}

@@ -1,0 +1,87 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// observed folds what a link says into the status of its MemberCluster.
+func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
+	c.Status.ObservedGeneration = c.Generation
+	// A link that has not been tried says nothing: after a restart the status stays what it was.
+	if state.Ready != metav1.ConditionUnknown || meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady) == nil {
+		message := state.Message
+		if state.Ready == metav1.ConditionTrue && c.Status.ClusterID == hubID {
+			message += "; this is the hub's own cluster: its objects are the hub's, and none is written"
+		}
+		setCondition(c, hubv1.ConditionReady, state.Ready, state.Reason, message)
+		setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
+	}
+	facts := state.Facts
+	if facts.Kubernetes != "" {
+		c.Status.Version.Kubernetes = facts.Kubernetes
+	}
+	topology, moved := pinned(c.Status.Topology, c.Labels, facts)
+	c.Status.Topology = topology
+	if facts.Capacity == nil { // the nodes have not been read
+		return
+	}
+	c.Status.Capacity, c.Status.Allocatable, c.Status.Nodes = facts.Capacity, facts.Allocatable, facts.Nodes
+	if moved != "" {
+		setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionTrue, hubv1.ReasonNodesMoved, moved)
+		return
+	}
+	setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionFalse, hubv1.ReasonTopologyStable, "region and zones are those of the labels or of the nodes")
+}
+
+// pinned returns the topology and, if the nodes contradict it, what to do about it. A label wins. What was derived once
+// stays, also when nodes go; a region that is still unknown is derived as soon as all nodes agree.
+func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
+	after = before
+	var news []string
+	switch region := labels[hubv1.RegionLabel]; {
+	case region != "":
+		after.Region = region
+	case before.Region == "":
+		after.Region = facts.Region
+	case facts.Region != "" && facts.Region != before.Region:
+		news = append(news, fmt.Sprintf("the nodes are in region %s and the cluster stays in region %s until the MemberCluster's label %s says otherwise",
+			facts.Region, before.Region, hubv1.RegionLabel))
+	}
+	switch zone := labels[hubv1.ZoneLabel]; {
+	case zone != "":
+		after.Zones = []string{zone}
+	case len(before.Zones) == 0:
+		after.Zones = facts.Zones
+	case slices.ContainsFunc(facts.Zones, func(z string) bool { return !slices.Contains(before.Zones, z) }):
+		news = append(news, fmt.Sprintf("the nodes are in zones %s and the cluster stays in zones %s until the MemberCluster's label %s says otherwise",
+			listed(facts.Zones), listed(before.Zones), hubv1.ZoneLabel))
+	}
+	return after, strings.Join(news, "; ")
+}
+
+func listed(names []string) string {
+	const shown = 5
+	if len(names) > shown {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}
+
+func sameCapacity(a, b hubv1.MemberClusterStatus) bool {
+	return a.Nodes == b.Nodes && equality.Semantic.DeepEqual(a.Capacity, b.Capacity) && equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable)
+}
+
+func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: c.Generation,
+	})
+}
