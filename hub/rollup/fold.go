@@ -1,0 +1,295 @@
+package rollup
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Reasons of folded conditions that no member gives.
+const (
+	// ReasonMembersDisagree is of a condition of unknown polarity whose members differ.
+	ReasonMembersDisagree = "MembersDisagree"
+	// ReasonFromMembers is of a condition for which the members give no one reason.
+	ReasonFromMembers = "FromMembers"
+	// ReasonNotReported is of a condition that a member does not have.
+	ReasonNotReported = "NotReported"
+)
+
+// positive condition types are good when True, negative ones when False; a type in neither has no worst value.
+var (
+	positive = []string{"Ready", "Available", "Healthy", "Synced", "Reconciled", "Established", "Accepted", "Programmed", "Succeeded", "Complete"}
+	negative = []string{"Degraded", "Stalled", "Reconciling", "Issuing", "Failed", "Failure", "Paused", "Suspended", "Warning", "RestartRequired"}
+)
+
+type polarity int
+
+const (
+	neither polarity = iota
+	goodWhenTrue
+	goodWhenFalse
+)
+
+func polarityOf(kind string) polarity {
+	switch {
+	case slices.Contains(positive, kind):
+		return goodWhenTrue
+	case slices.Contains(negative, kind), strings.HasSuffix(kind, "Pressure"), strings.HasSuffix(kind, "Error"):
+		return goodWhenFalse
+	}
+	return neither
+}
+
+// badness orders the values of a condition: a value of its own, such as Degraded, is between Unknown and the worst.
+func badness(p polarity, status string) int {
+	good, bad := "True", "False"
+	if p == goodWhenFalse {
+		good, bad = bad, good
+	}
+	switch status {
+	case good:
+		return 0
+	case "Unknown":
+		return 1
+	case bad:
+		return 3
+	}
+	return 2
+}
+
+// said is what one target says of one condition type.
+type said struct {
+	cluster, status, reason string
+}
+
+// folded is one condition over all targets.
+type folded struct {
+	kind, status, reason, message string
+}
+
+// conditions folds every type that a member has, and adds hanse.dev/Healthy.
+func (m *merger) conditions(n *node) (any, outcome) {
+	item := n.items
+	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
+		return nil, omitted
+	}
+	var all []folded
+	for _, kind := range m.conditionTypes() {
+		all = append(all, m.fold(kind))
+	}
+	all = append(all, m.healthy())
+	out := []any{}
+	for _, f := range all {
+		if n.maxItems >= 0 && len(out) == n.maxItems {
+			break
+		}
+		if entry, ok := m.entry(item, f); ok {
+			out = append(out, entry)
+		}
+	}
+	if len(out) == 0 {
+		return nil, omitted
+	}
+	return out, merged
+}
+
+// writable is false if an entry requires a field that no rule gives a value.
+func writable(item *node) bool {
+	for _, name := range item.required {
+		switch name {
+		case "type", "status", "reason", "message", "lastTransitionTime", "lastUpdateTime":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (m *merger) conditionTypes() []string {
+	kinds := map[string]bool{}
+	for _, p := range m.parts {
+		for _, c := range entries(p.observed) {
+			if kind, _ := c["type"].(string); kind != "" && kind != hubv1.ConditionObjectHealthy {
+				kinds[kind] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
+}
+
+func entries(status map[string]any) []map[string]any {
+	list, _ := status[conditionsField].([]any)
+	var out []map[string]any
+	for _, e := range list {
+		if c, ok := e.(map[string]any); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func find(status map[string]any, kind string) map[string]any {
+	for _, c := range entries(status) {
+		if c["type"] == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// fold lets the worst value win; a type of unknown polarity needs a common one.
+func (m *merger) fold(kind string) folded {
+	p := polarityOf(kind)
+	all := make([]said, 0, len(m.parts))
+	for _, part := range m.parts {
+		all = append(all, say(part, kind, p))
+	}
+	if p == neither {
+		return common(kind, all)
+	}
+	worst := all[0]
+	for _, s := range all[1:] {
+		if badness(p, s.status) > badness(p, worst.status) {
+			worst = s
+		}
+	}
+	if badness(p, worst.status) == 0 {
+		return everywhere(kind, all)
+	}
+	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
+}
+
+// say is what one target contributes: Unknown while it does not hold what is desired now.
+func say(part part, kind string, p polarity) said {
+	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
+	if !part.current() {
+		return s
+	}
+	c := find(part.observed, kind)
+	switch {
+	case c == nil && p == goodWhenFalse && len(part.observed) > 0:
+		s.status, s.reason = "False", ""
+	case c == nil:
+		s.reason = ReasonNotReported
+	default:
+		s.status, _ = c["status"].(string)
+		s.reason, _ = c["reason"].(string)
+	}
+	return s
+}
+
+func common(kind string, all []said) folded {
+	for _, s := range all[1:] {
+		if s.status != all[0].status {
+			return because(kind, "Unknown", ReasonMembersDisagree, all, func(said) bool { return true })
+		}
+	}
+	return everywhere(kind, all)
+}
+
+func everywhere(kind string, all []said) folded {
+	reason := all[0].reason
+	for _, s := range all[1:] {
+		if s.reason != reason {
+			reason = ""
+		}
+	}
+	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
+}
+
+// because names the targets that are the reason, at most three.
+func because(kind, status, reason string, all []said, is func(said) bool) folded {
+	var named []string
+	count := 0
+	for _, s := range all {
+		if !is(s) {
+			continue
+		}
+		if count++; count > maxNamed {
+			continue
+		}
+		why := s.reason
+		if reason == ReasonMembersDisagree || why == "" {
+			why = s.status
+		}
+		named = append(named, fmt.Sprintf("%s (%s)", s.cluster, why))
+	}
+	message := fmt.Sprintf("%s on %d of %d clusters: %s", status, count, len(all), strings.Join(named, ", "))
+	if reason == ReasonMembersDisagree {
+		message = "members disagree: " + strings.Join(named, ", ")
+	}
+	if more := count - maxNamed; more > 0 {
+		message += fmt.Sprintf(" and %d more", more)
+	}
+	return folded{kind: kind, status: status, reason: reason, message: message}
+}
+
+// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of what is not desired any more
+// counts as Unknown, unless it is bad.
+func (m *merger) healthy() folded {
+	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
+	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
+	for _, p := range m.parts {
+		row := p.row
+		if !p.current() && row.Health != hubv1.HealthDegraded {
+			row.Health = hubv1.HealthUnknown
+		}
+		rows = append(rows, row)
+		targets = append(targets, hubv1.BindingTarget{Name: row.Name, State: hubv1.TargetPresent})
+	}
+	c := healthy(rows, targets)
+	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
+}
+
+// entry is a condition in the words of the schema; ok is false if the schema does not allow it.
+func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
+	if !item.properties["status"].allows(f.status) {
+		// A value of its own that is worse than Unknown.
+		if f.status = "False"; polarityOf(f.kind) == goodWhenFalse {
+			f.status = "True"
+		}
+	}
+	if !item.properties["type"].allows(f.kind) || !item.properties["status"].allows(f.status) {
+		return nil, false
+	}
+	before := find(m.before, f.kind)
+	entry = map[string]any{"type": f.kind, "status": f.status}
+	if n := item.properties["reason"]; n != nil {
+		needed := slices.Contains(item.required, "reason")
+		if f.reason == "" && needed || f.reason != "" && !n.allows(f.reason) {
+			f.reason = ReasonFromMembers
+		}
+		switch {
+		case f.reason != "" && n.allows(f.reason):
+			entry["reason"] = f.reason
+		case needed:
+			return nil, false
+		}
+	}
+	if item.properties["message"] != nil {
+		entry["message"] = f.message
+	}
+	for _, name := range []string{"lastTransitionTime", "lastUpdateTime"} {
+		if n := item.properties[name]; n != nil && (name == "lastTransitionTime" || slices.Contains(item.required, name)) {
+			entry[name] = m.since(before, f.status, name)
+		}
+	}
+	if n := item.properties[observedGenerationField]; n != nil {
+		if g, how := m.observedGeneration(n, before[observedGenerationField]); how == merged {
+			entry[observedGenerationField] = g
+		}
+	}
+	return entry, true
+}
+
+// since keeps the time while the value stays.
+func (m *merger) since(before map[string]any, status, field string) string {
+	if at, ok := before[field].(string); ok && before["status"] == status {
+		return at
+	}
+	return m.now.UTC().Format(time.RFC3339)
+}
