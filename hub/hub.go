@@ -135,10 +135,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
 	links := connect.New(connect.Options{Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect")})
 	f.links = links
 
+	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
 	scheduler := schedule.New(schedule.Options{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events,
-		HubRunsWorkloads: hubRunsWorkloads(ctx, mgr.GetAPIReader()),
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
 	})
+	policies := policystatus.New(policystatus.Options{Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads})
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
@@ -173,10 +174,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
 
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
-	}{scheduler, reporter, members, policystatus.New(mgr.GetClient(), store)} {
+	}{scheduler, reporter, members} {
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}
+	}
+	if err := policies.SetupWithManager(ctx, mgr); err != nil {
+		return err
 	}
 	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
 		return err
