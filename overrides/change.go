@@ -146,6 +146,10 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
 		return "op", fmt.Sprintf("has the unknown operation %q: use add, remove, replace, move, copy or test", printable(string(in.Op)))
+	case in.Path == "":
+		return "path", "has an operation without path: name what it changes, such as /spec/replicas"
+	case takesFrom(in.Op) && in.From == "":
+		return "from", fmt.Sprintf("has no from, which op %s needs", in.Op)
 	case takesValue(in.Op) && in.Value == nil:
 		return "value", fmt.Sprintf("has no value: op %s needs one other than null", in.Op)
 	case !takesValue(in.Op) && in.Value != nil:

@@ -29,7 +29,7 @@ func merge(target, patch map[string]any) {
 			delete(target, key)
 		case map[string]any:
 			inner, ok := target[key].(map[string]any)
-			if !ok {
+			if !ok || inner == nil {
 				inner = make(map[string]any, len(v))
 				target[key] = inner
 			}
@@ -173,6 +173,9 @@ func add(value any) step {
 	return func(container any, key string) (any, string, bool) {
 		switch c := container.(type) {
 		case map[string]any:
+			if c == nil { // null as Go may write it
+				return nil, "", false
+			}
 			c[key] = value
 			return c, "", true
 		case []any:
@@ -201,5 +204,5 @@ func place(key string, last, n int) (int, string) {
 }
 
 func outside(n int) string {
-	return fmt.Sprintf("is outside of the list, which has %d elements: correct the index, or use /- to append", n)
+	return fmt.Sprintf("is outside of the list, whose length is %d: correct the index, or use /- to append", n)
 }

@@ -1,0 +1,263 @@
+package overrides
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestPatchesAgreeWithJSONPatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := drawObject(t, 3)
+		rule := hubv1.OverrideRule{Name: "r"}
+		for range rapid.IntRange(1, 3).Draw(t, "operations") {
+			rule.Patches = append(rule.Patches, drawOperation(t, spec))
+		}
+		before := map[string]any{"spec": spec}
+		want, wantErr := libraryPatch(t, before, rule.Patches)
+		got, gotErr := ourChange(t, before, &rule)
+		if (wantErr == nil) != (gotErr == nil) {
+			t.Fatalf("%s\non %s\ngot error %v, want %v", raw(rule.Patches).Raw, raw(before).Raw, gotErr, wantErr)
+		}
+		if diff := cmp.Diff(want, got); diff != "" && gotErr == nil {
+			t.Fatalf("%s\non %s\n-want +got:\n%s", raw(rule.Patches).Raw, raw(before).Raw, diff)
+		}
+	})
+}
+
+func TestMergePatchesAgreeWithJSONPatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := map[string]any{"spec": drawObject(t, 3)}
+		patch := raw(map[string]any{"spec": drawMerge(t, 3)})
+		out, err := jsonpatch.MergePatch(raw(before).Raw, patch.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want map[string]any
+		decodeInto(t, out, &want)
+		got, gotErr := ourChange(t, before, &hubv1.OverrideRule{Name: "r", MergePatch: patch})
+		if gotErr != nil {
+			t.Fatal(gotErr)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%s on %s, -want +got:\n%s", patch.Raw, raw(before).Raw, diff)
+		}
+	})
+}
+
+func libraryPatch(t *rapid.T, before map[string]any, ops []hubv1.PatchOperation) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(raw(ops).Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := jsonpatch.NewApplyOptions()
+	opts.SupportNegativeIndices = false
+	out, err := patch.ApplyWithOptions(raw(before).Raw, opts)
+	if err != nil {
+		return nil, err
+	}
+	var want map[string]any
+	decodeInto(t, out, &want)
+	return want, nil
+}
+
+func ourChange(t *rapid.T, before map[string]any, rule *hubv1.OverrideRule) (map[string]any, error) {
+	c, faults := compile(rule)
+	if len(faults) > 0 {
+		return nil, faults[0].of(RuleRef{})
+	}
+	doc, budget := runtime.DeepCopyJSON(before), maxAdded
+	if f := c.apply(doc, &budget); f != nil {
+		return nil, f.of(RuleRef{})
+	}
+	var got map[string]any // 1e21 and 1.0 as they read back
+	decodeInto(t, raw(doc).Raw, &got)
+	return got, nil
+}
+
+func decodeInto(t *rapid.T, data []byte, into any) {
+	if err := utiljson.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOrderOfPoliciesChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		template := drawTemplate(t)
+		var policies []hubv1.OverridePolicyObject
+		for _, name := range []string{"a", "b", "c", "d"} {
+			policies = append(policies, policyWith(name, drawRule(t, "one", template.Object["spec"]), drawRule(t, "two", template.Object["spec"])))
+		}
+		policies = append(policies, clusterPolicyWith("a", hubv1.TierAdmin, drawRule(t, "admin", template.Object["spec"])))
+		before := raw([]any{template, policies}).Raw
+
+		want, wantErr := Render(template, Cluster{}, policies, Options{})
+		got, gotErr := Render(template, Cluster{}, rapid.Permutation(policies).Draw(t, "order"), Options{})
+		if diff := cmp.Diff([]any{want, message(wantErr)}, []any{got, message(gotErr)}); diff != "" {
+			t.Fatalf("-one order +another:\n%s", diff)
+		}
+		if after := raw([]any{template, policies}).Raw; string(before) != string(after) {
+			t.Fatalf("Render has changed its input from\n%s\nto\n%s", before, after)
+		}
+	})
+}
+
+// What is no conflict gives the same object whichever policy comes first, unless one order is an error.
+func TestNamesOfPoliciesWithoutConflictChangeNothing(t *testing.T) {
+	agreed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		template := drawTemplate(t)
+		one := []hubv1.OverrideRule{drawRule(t, "one", template.Object["spec"]), drawRule(t, "two", template.Object["spec"])}
+		other := []hubv1.OverrideRule{drawRule(t, "one", template.Object["spec"])}
+		first, firstErr := renderWith(template, policyWith("a", one...), policyWith("b", other...))
+		second, secondErr := renderWith(template, policyWith("b", one...), policyWith("a", other...))
+		if isConflict(firstErr) != isConflict(secondErr) && !isInvalid(firstErr) && !isInvalid(secondErr) {
+			t.Fatalf("errors %v and %v", firstErr, secondErr)
+		}
+		if firstErr != nil || secondErr != nil {
+			return
+		}
+		agreed++
+		if diff := cmp.Diff(first.Object, second.Object); diff != "" {
+			t.Fatalf("%s\n%s\n%s\n-one first +the other first:\n%s", raw(template).Raw, raw(one).Raw, raw(other).Raw, diff)
+		}
+	})
+	if agreed == 0 {
+		t.Error("no two policies without a conflict were drawn")
+	}
+}
+
+func TestStrippingTwiceIsStrippingOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		template := drawTemplate(t)
+		template.SetAnnotations(rapid.MapOf(rapid.SampledFrom([]string{
+			"a", "hanse.dev/x", "kubectl.kubernetes.io/x", "app.kubernetes.io/managed-by", "example.com/x",
+		}), rapid.String()).Draw(t, "annotations"))
+		once, err := renderWith(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := renderWith(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(once.Object, twice.Object); diff != "" {
+			t.Fatalf("-once +twice:\n%s", diff)
+		}
+	})
+}
+
+func renderWith(template *unstructured.Unstructured, policies ...hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
+	result, err := Render(template, Cluster{}, policies, Options{})
+	return result.Manifest, err
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func isConflict(err error) bool {
+	var c *ConflictError
+	return errors.As(err, &c)
+}
+
+func isInvalid(err error) bool {
+	var i *InvalidError
+	return errors.As(err, &i)
+}
+
+// FuzzRender looks for a panic, a changed input, and a result beyond the bounds.
+func FuzzRender(f *testing.F) {
+	f.Add(`{"metadata":{"name":"a"},"spec":{"list":[1,{"a":null}]}}`, `[{"op":"add","path":"/spec/list/1/b","value":[]}]`, `{"spec":{"x":{"y":null}}}`)
+	f.Add(`{"metadata":{"labels":[]}}`, `[{"op":"move","from":"/spec","path":"/spec/a"}]`, `{"metadata":null}`)
+	f.Add(`{"metadata":{"annotations":{"a":1}}}`, `[{"op":"copy","from":"/a~1~0","path":"/a~1~0/-"}]`, `null`)
+	f.Add(`{"metadata":{},"a":[]}`, `[{"op":"add","path":"/a/99999999999999999999","value":1},{"op":"test","path":"/a/~2","value":{}}]`, `[`)
+	f.Add(`{"metadata":{},"a":{"b":[[[]]]}}`, `[{"op":"copy","from":"/a","path":"/a/c"},{"op":"remove","path":"/a/b/0/0"}]`, `{"a":{"b":{"":{}}}}`)
+	f.Fuzz(func(t *testing.T, object, patches, mergePatch string) {
+		template := &unstructured.Unstructured{}
+		if utiljson.Unmarshal([]byte(object), &template.Object) != nil {
+			return
+		}
+		rule := hubv1.OverrideRule{Name: "r"}
+		if mergePatch != "" {
+			rule.MergePatch = raw(nil)
+			rule.MergePatch.Raw = []byte(mergePatch)
+		}
+		// Operations that the CRD would refuse are what is looked for here.
+		_ = json.Unmarshal([]byte(patches), &rule.Patches)
+		before := raw(template.Object).Raw
+		for _, policies := range [][]hubv1.OverridePolicyObject{
+			{policyWith("a", rule)}, {policyWith("a", rule), policyWith("b", rule)},
+		} {
+			checkRendered(t, template, policies)
+		}
+		if after := raw(template.Object).Raw; string(before) != string(after) {
+			t.Fatalf("the template was changed from\n%s\nto\n%s", before, after)
+		}
+	})
+}
+
+func checkRendered(t *testing.T, template *unstructured.Unstructured, policies []hubv1.OverridePolicyObject) {
+	t.Helper()
+	result, err := Render(template, Cluster{Name: "c"}, policies, Options{})
+	if err != nil {
+		if result.Manifest != nil {
+			t.Error("a manifest came with an error")
+		}
+		return
+	}
+	if len(Digest(result.Manifest)) != 32 {
+		t.Error("no digest")
+	}
+	if err := fits(result.Manifest.Object); err != nil {
+		t.Error(err)
+	}
+	if _, ok := result.Manifest.Object["status"]; ok {
+		t.Error("the status has travelled")
+	}
+	if result.Manifest.GetName() != template.GetName() || result.Manifest.GetKind() != template.GetKind() {
+		t.Error("the identity was changed")
+	}
+	if _, err := strip(result.Manifest, nil); err != nil {
+		t.Errorf("the metadata is malformed: %v", err)
+	}
+	for key := range result.Manifest.GetLabels() {
+		if strings.HasPrefix(key, hubv1.Prefix) {
+			t.Errorf("label %q has travelled", key)
+		}
+	}
+}
+
+// throughBytes is what a Render of these operations would cost with json-patch, see the package comment.
+func throughBytes(template *unstructured.Unstructured, ops []hubv1.PatchOperation) error {
+	text, err := json.Marshal(template.Object)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(ops)
+	if err != nil {
+		return err
+	}
+	patch, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		return err
+	}
+	if text, err = patch.Apply(text); err != nil {
+		return err
+	}
+	var out map[string]any
+	return utiljson.Unmarshal(text, &out)
+}

@@ -1,0 +1,271 @@
+package overrides
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestRenderRefusesMalformedTemplates(t *testing.T) {
+	thing := func(metadata any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing", "metadata": metadata}}
+	}
+	tests := map[string]struct {
+		template *unstructured.Unstructured
+		want     string
+	}{
+		"no template":                    {nil, "the hub object: is missing"},
+		"an empty template":              {&unstructured.Unstructured{}, "the hub object: path /metadata is not an object"},
+		"metadata that is text":          {thing("x"), "the hub object: path /metadata is not an object"},
+		"a name that is a number":        {thing(map[string]any{"name": int64(5)}), "the hub object: path /metadata/name is not a string"},
+		"labels that are text":           {thing(map[string]any{"labels": "x"}), "the hub object: path /metadata/labels is not a map of strings: correct the object on the hub"},
+		"labels that are typed":          {thing(map[string]any{"labels": map[string]string{"a": "b"}}), "the hub object: path /metadata/labels is not a map of strings: correct the object on the hub"},
+		"an annotation that is null":     {thing(map[string]any{"annotations": map[string]any{"b": nil, "c": nil, "d": "x"}}), "the hub object: path /metadata/annotations/b is not a string: correct the object on the hub"},
+		"a key that is no text":          {thing(map[string]any{"annotations": map[string]any{"\xff\n": 1}}), "the hub object: path /metadata/annotations/?? is not a string: correct the object on the hub"},
+		"a value that Go made":           {objectWith(map[string]any{"a": 5}), "the hub object: holds a value that JSON cannot: correct the object on the hub"},
+		"a number that JSON cannot hold": {objectWith(map[string]any{"a": math.NaN()}), "the hub object: holds a value that JSON cannot: correct the object on the hub"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Render(tc.template, Cluster{}, nil, Options{})
+			if diff := cmp.Diff(tc.want, message(err)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRenderTakesOddTemplates(t *testing.T) {
+	many := map[string]any{}
+	for i := range 10000 {
+		many[fmt.Sprintf("example.com/%d", i)] = "x"
+	}
+	template := objectWith(map[string]any{"text": "\xff\x00", "big": int64(math.MaxInt64), "list": []any(nil), "map": map[string]any(nil), "null": nil})
+	template.Object["metadata"].(map[string]any)["labels"] = many
+	template.Object["metadata"].(map[string]any)["annotations"] = nil
+	got, err := renderWith(template, policyWith("a", parseRule(t, `mergePatch: {spec: {map: {a: 1}}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(got.GetLabels()); n != 10000 {
+		t.Errorf("%d labels", n)
+	}
+	if got.Object["spec"].(map[string]any)["map"].(map[string]any)["a"] != int64(1) {
+		t.Errorf("got %v", got.Object["spec"])
+	}
+	for _, field := range []string{"map", "list", "null"} {
+		_, err := renderWith(template, policyWith("a", parseRule(t, `patches: [{op: add, path: /spec/`+field+`/x, value: 1}]`)))
+		if !isInvalid(err) {
+			t.Errorf("adding to %s: %v", field, err)
+		}
+	}
+}
+
+func TestAnUnknownTierIsRefused(t *testing.T) {
+	inNamespace := clusterPolicyWith("a", hubv1.TierNamespaced)
+	for _, p := range []hubv1.OverridePolicyObject{clusterPolicyWith("a", "Emperor"), inNamespace} {
+		if _, err := renderWith(objectWith(map[string]any{}), p); !isInvalid(err) {
+			t.Errorf("tier %s: %v", p.OverrideTier(), err)
+		}
+	}
+}
+
+// A canary in an object or a patch is in no message.
+func TestErrorsHoldNoValues(t *testing.T) {
+	const canary = "canary-7f3a"
+	template := objectWith(map[string]any{"password": canary, "list": []any{canary}})
+	rules := []string{
+		`patches: [{op: test, path: /spec/password, value: canary-7f3a-2}]`,
+		`patches: [{op: add, path: /spec/password/x, value: canary-7f3a}]`,
+		`patches: [{op: replace, path: /spec/list/5, value: canary-7f3a}]`,
+		`patches: [{op: copy, from: /spec/list, path: /metadata/labels/a}]`,
+		`mergePatch: canary-7f3a`,
+		`mergePatch: {metadata: {labels: {a: [canary-7f3a]}}}`,
+	}
+	for _, r := range rules {
+		_, err := renderWith(template, policyWith("a", parseRule(t, r)))
+		if !isInvalid(err) || strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: %v", r, err)
+		}
+	}
+	_, err := renderWith(template, policyWith("a", parseRule(t, `mergePatch: {spec: {password: canary-7f3a-2}}`)),
+		policyWith("b", parseRule(t, `mergePatch: {spec: {password: canary-7f3a-3}}`)))
+	if !isConflict(err) || strings.Contains(err.Error(), canary) {
+		t.Error(err)
+	}
+	broken := hubv1.OverrideRule{Name: "r", MergePatch: raw(nil)}
+	broken.MergePatch.Raw = []byte(`{"a":` + canary)
+	if _, err := renderWith(template, policyWith("a", broken)); !isInvalid(err) || strings.Contains(err.Error(), canary) {
+		t.Error(err)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	digest := func(text string, salt ...string) string {
+		var u unstructured.Unstructured
+		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return Digest(&u, salt...)
+	}
+	one := digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "s", "t")
+	if len(one) != 32 {
+		t.Errorf("got %q", one)
+	}
+	if other := digest(`{"b":{"d":"x","c":[1,2]},"a":1}`, "s", "t"); other != one {
+		t.Error("the order of keys changes the digest")
+	}
+	all := map[string]string{one: "itself"}
+	for name, other := range map[string]string{
+		"another value":         digest(`{"a":2,"b":{"c":[1,2],"d":"x"}}`, "s", "t"),
+		"another order":         digest(`{"a":1,"b":{"c":[2,1],"d":"x"}}`, "s", "t"),
+		"another salt":          digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "s", "u"),
+		"no salt":               digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`),
+		"one salt in two parts": digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "st"),
+		"no JSON":               Digest(&unstructured.Unstructured{Object: map[string]any{"a": math.Inf(1)}}),
+	} {
+		if same, ok := all[other]; ok {
+			t.Errorf("%s has the digest of %s", name, same)
+		}
+		all[other] = name
+	}
+}
+
+// What a tenant can make a Render cost without being refused.
+func TestTheDearestRenderIsBounded(t *testing.T) {
+	var long []hubv1.PatchOperation
+	for range maxRules * maxPatches / 2 {
+		long = append(long, patch("add", "/spec/list/0", "", "1"), patch("remove", "/spec/list/0", "", ""))
+	}
+	// Each of 40 values on a path holds all that is below it, so that nobody disagrees.
+	var nested []hubv1.PatchOperation
+	leaves := map[string]any{"x": wide(400)}
+	for depth := 40; depth > 0; depth-- {
+		nested = append(nested, patch("replace", "/spec"+strings.Repeat("/a", depth), "", string(raw(leaves).Raw)))
+		leaves = map[string]any{"a": leaves}
+	}
+	var crowd []hubv1.OverridePolicyObject
+	for i := range 1000 {
+		crowd = append(crowd, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, `mergePatch: {spec: {a: {b: {c: {d: [1, 2, 3]}}}}}`)))
+	}
+	tests := map[string]struct {
+		template *unstructured.Unstructured
+		policies []hubv1.OverridePolicyObject
+	}{
+		"4096 shifts of a long list": {
+			template: objectWith(map[string]any{"list": make([]any, maxIndex-1)}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(long)...)},
+		},
+		"claims within claims": {
+			template: objectWith(deepMap(62)),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(nested)...),
+				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": leaves})})},
+		},
+		"a thousand policies that agree": {template: objectWith(map[string]any{}), policies: crowd},
+		"large merges that agree": {
+			template: objectWith(map[string]any{}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})}),
+				policyWith("b", hubv1.OverrideRule{Name: "r", MergePatch: raw(map[string]any{"spec": wide(4000)})})},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			bytes, took := cost(func() { _, err = Render(tc.template, Cluster{}, tc.policies, Options{}) })
+			t.Logf("%s, %d KiB, %v", took, bytes>>10, err)
+			if took > time.Second || bytes > 64<<20 {
+				t.Errorf("took %s and %d KiB", took, bytes>>10)
+			}
+		})
+	}
+}
+
+func wide(n int) map[string]any {
+	out := map[string]any{}
+	for i := range n {
+		out[fmt.Sprintf("k%d", i)] = int64(i)
+	}
+	return out
+}
+
+func deepMap(levels int) map[string]any {
+	out := map[string]any{}
+	for range levels {
+		out = map[string]any{"a": out}
+	}
+	return out
+}
+
+func BenchmarkRender(b *testing.B) {
+	for _, kib := range []int{2, 50} {
+		template, policies := objectOf(kib<<10), []hubv1.OverridePolicyObject{policyWith("metrics", hubv1.OverrideRule{
+			Name: "r", MergePatch: raw(map[string]any{"spec": map[string]any{"replicas": 5}}),
+			Patches: []hubv1.PatchOperation{patch("replace", "/spec/groups/0/name", "", `"first"`)},
+		})}
+		b.Run(fmt.Sprintf("%dKiB", kib), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Render(template, Cluster{Name: "c"}, policies, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%dKiB without policies", kib), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Render(template, Cluster{Name: "c"}, nil, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%dKiB digest", kib), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Digest(template, "uid")
+			}
+		})
+		b.Run(fmt.Sprintf("%dKiB by the way of bytes", kib), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := throughBytes(template, policies[0].OverrideSpec().Rules[0].Patches); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// objectOf is an object of about so many bytes of JSON.
+func objectOf(bytes int) *unstructured.Unstructured {
+	var groups []any
+	for i := range max(1, bytes/330) {
+		groups = append(groups, map[string]any{
+			"name": fmt.Sprintf("group-%d", i), "interval": "30s", "limit": int64(i),
+			"rules": []any{
+				map[string]any{"alert": "HighLatency", "expr": strings.Repeat("x", 80), "for": "5m", "labels": map[string]any{"severity": "page"}},
+				map[string]any{"record": "job:latency:mean5m", "expr": strings.Repeat("y", 60)},
+			},
+		})
+	}
+	return objectWith(map[string]any{"replicas": int64(3), "groups": groups})
+}
+
+func TestObjectsOfTheBenchmarkHaveTheirSize(t *testing.T) {
+	for _, want := range []int{2 << 10, 50 << 10} {
+		if got := len(raw(objectOf(want).Object).Raw); got < want*8/10 || got > want*12/10 {
+			t.Errorf("%d bytes instead of %d", got, want)
+		}
+	}
+	if !errors.Is(fits(objectOf(2<<20).Object), ErrTooLarge) {
+		t.Error("2 MiB fit")
+	}
+}
