@@ -105,13 +105,21 @@ func TestDecide(t *testing.T) {
 				placements: only(policy("web", named("eu"))), clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
 		},
-		"a row of an earlier generation confirms nothing": {
+		"a row of an older decision confirms nothing": {
+			in: given{binding: func() *hubv1.ResourceBinding {
+				b := withdrawnRow(bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, del)), "sg")
+				b.Status.ObservedGeneration = 1
+				return b
+			}(), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled,
+		},
+		"a row of the decision just before confirms": {
 			in: given{binding: func() *hubv1.ResourceBinding {
 				b := withdrawnRow(bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, del)), "sg")
 				b.Status.ObservedGeneration = 2
 				return b
 			}(), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
-			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled,
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
 		},
 		"a cluster that is selected again while it is Absent is Present again": {
 			in:   given{binding: bound(absent("sg", hubv1.ReasonNotSelected, del)), uid: "a", placements: only(policy("web", named("sg"))), clusters: three()},

@@ -67,15 +67,16 @@ func (f facts) abandons(c *hubv1.MemberCluster) (wait time.Duration, abandon boo
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(f.now), true
 }
 
-// withdrawn is true for an Absent entry whose row says so, if the rows speak of the entries as they are now: an older row may tell of
-// an earlier absence.
+// withdrawn is true for an Absent entry whose row says so, if the rows speak of the spec as it is or of the one just before: an entry
+// that was Absent in both was not Present in between, while an older row may tell of an earlier absence. (Being deleted counts as a
+// change of the spec.)
 func (f facts) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || f.binding == nil {
 		return false
 	}
 	before := f.spec().Target(e.Name)
 	status := f.binding.BindingStatus()
-	if before == nil || before.State != hubv1.TargetAbsent || status.ObservedGeneration != f.binding.GetGeneration() {
+	if before == nil || before.State != hubv1.TargetAbsent || status.ObservedGeneration < f.binding.GetGeneration()-1 {
 		return false
 	}
 	row := status.Row(e.Name)

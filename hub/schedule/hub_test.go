@@ -1,0 +1,373 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// One API server and one scheduler serve all tests; each test has its own namespace and clusters.
+var (
+	hubClient client.Client
+	scheduler *Scheduler
+	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, synced: true}
+	heard     = &recorder{}
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	ctx, cancel := context.WithCancel(ctrl.SetupSignalHandler())
+	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true}
+	ended := make(chan struct{})
+	if err := serve(ctx, server, ended); err != nil {
+		fmt.Fprintln(os.Stderr, "starting the hub of the test:", err)
+		cancel()
+		return 1
+	}
+	defer func() {
+		cancel()
+		<-ended
+		_ = server.Stop()
+	}()
+	return m.Run()
+}
+
+func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}) error {
+	cfg, err := server.Start()
+	if err != nil {
+		return err
+	}
+	cfg.QPS = -1
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s)); err != nil {
+		return err
+	}
+	if hubClient, err = client.New(cfg, client.Options{Scheme: s}); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	scheduler = New(Options{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: heard,
+		HubRunsWorkloads: func() bool { return false },
+	})
+	if err := scheduler.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "running the manager:", err)
+		}
+	}()
+	return nil
+}
+
+// hubObjects stands for the hub's own objects, in memory and as they are.
+type hubObjects struct {
+	mu           sync.Mutex
+	cached, live map[key]*unstructured.Unstructured
+	undecided    sets.Set[key]
+	synced       bool
+	wanted       sets.Set[schema.GroupKind]
+	onChange     func(key)
+}
+
+type notServed struct{ error }
+
+func (notServed) Undecided() bool { return true }
+
+func (h *hubObjects) Want(kinds sets.Set[schema.GroupKind]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wanted = kinds
+}
+
+func (h *hubObjects) Kinds(context.Context, string) ([]schema.GroupKind, error) { return nil, nil }
+
+func (h *hubObjects) Get(id key) (*unstructured.Unstructured, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u, ok := h.cached[id]
+	return u, ok
+}
+
+func (h *hubObjects) List(gk schema.GroupKind) []key {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ids []key
+	for id := range h.cached {
+		if id.GroupKind() == gk {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (h *hubObjects) State(schema.GroupKind) (kindwatch.State, bool) {
+	return kindwatch.State{Synced: true}, true
+}
+
+func (h *hubObjects) Synced() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.synced
+}
+
+func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }
+func (h *hubObjects) OnState(func(schema.GroupKind)) {}
+
+func (h *hubObjects) Live(_ context.Context, id key, _ time.Time) (*unstructured.Unstructured, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.undecided.Has(id) {
+		return nil, false, notServed{errors.New("the kind is not served")}
+	}
+	u, ok := h.live[id]
+	return u, !ok, nil
+}
+
+// change changes what is cached and what is live, and tells of it.
+func (h *hubObjects) change(id key, f func()) {
+	h.mu.Lock()
+	f()
+	h.mu.Unlock()
+	h.onChange(id)
+}
+
+func (h *hubObjects) set(id key, u *unstructured.Unstructured) {
+	h.change(id, func() { h.cached[id], h.live[id] = u, u })
+}
+
+func (h *hubObjects) remove(id key) {
+	h.change(id, func() { delete(h.cached, id); delete(h.live, id) })
+}
+
+// recorder keeps the reasons of events by the object's name.
+type recorder struct {
+	mu      sync.Mutex
+	reasons map[string][]string
+}
+
+func (r *recorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reasons == nil {
+		r.reasons = map[string][]string{}
+	}
+	o := regarding.(metav1.Object)
+	r.reasons[o.GetNamespace()] = append(r.reasons[o.GetNamespace()], reason)
+}
+
+func (r *recorder) of(namespace string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.reasons[namespace]...)
+}
+
+// scene is one object in a namespace of its own, and the clusters of one test, whose names begin with the namespace's.
+type scene struct {
+	t  *testing.T
+	id key
+}
+
+func newScene(t *testing.T, name string, clusters ...string) *scene {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
+	}
+	s := &scene{t: t, id: key{Group: "example.com", Kind: "Widget", Namespace: name, Name: "web"}}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	for _, c := range clusters {
+		s.join(c)
+	}
+	return s
+}
+
+func (s *scene) create(o client.Object) {
+	s.t.Helper()
+	if err := hubClient.Create(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) cluster(name string) string { return s.id.Namespace + "-" + name }
+
+func (s *scene) join(name string) *hubv1.MemberCluster {
+	s.t.Helper()
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name), Finalizers: []string{hubv1.WithdrawFinalizer}}}
+	c.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{
+		KubeconfigSecretRef: hubv1.SecretKeyRef{Name: name, Key: "kubeconfig"},
+	}}
+	c.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	s.create(c)
+	c.Status.Conditions = []metav1.Condition{{
+		Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, LastTransitionTime: metav1.Now(),
+	}}
+	if err := hubClient.Status().Update(s.t.Context(), c); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// leave asks for the cluster's deletion, which its finalizer holds up.
+func (s *scene) leave(name string) {
+	s.t.Helper()
+	if err := hubClient.Delete(s.t.Context(), &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name)}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// vanish removes the MemberCluster without anybody's consent.
+func (s *scene) vanish(name string) {
+	s.t.Helper()
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name)}}
+	if err := hubClient.Patch(s.t.Context(), c, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		s.t.Fatal(err)
+	}
+	s.leave(name)
+}
+
+// object makes the hub object, or makes it again, with an uid of its own.
+func (s *scene) object(app string) types.UID {
+	u := template(uuid.NewUUID())
+	u.SetNamespace(s.id.Namespace)
+	u.SetLabels(map[string]string{"app": app})
+	u.SetCreationTimestamp(metav1.Now())
+	objects.set(s.id, u)
+	return u.GetUID()
+}
+
+func (s *scene) place(name string, clusters ...string) *hubv1.Placement {
+	s.t.Helper()
+	for i, c := range clusters {
+		clusters[i] = s.cluster(c)
+	}
+	p := policy(name, named(clusters...))
+	p.ObjectMeta = metav1.ObjectMeta{Namespace: s.id.Namespace, Name: name}
+	return p
+}
+
+func (s *scene) edit(p *hubv1.Placement, change func()) {
+	s.t.Helper()
+	change()
+	if err := hubClient.Update(s.t.Context(), p); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) only(clusters ...string) hubv1.ClusterSelection {
+	for i, c := range clusters {
+		clusters[i] = s.cluster(c)
+	}
+	return hubv1.ClusterSelection{Names: clusters}
+}
+
+func (s *scene) binding() *hubv1.ResourceBinding {
+	b := &hubv1.ResourceBinding{}
+	if err := hubClient.Get(s.t.Context(), s.id.BindingKey(), b); err != nil {
+		return nil
+	}
+	return b
+}
+
+// entries reads "eu", or "-eu NotSelected Delete" if the entry is Absent.
+func (s *scene) entries() []string {
+	b := s.binding()
+	if b == nil {
+		return []string{"no binding"}
+	}
+	out := []string{}
+	for _, e := range b.Spec.Clusters {
+		name := e.Name[len(s.id.Namespace)+1:]
+		if e.Absent != nil {
+			name = fmt.Sprintf("-%s %s %s", name, e.Absent.Reason, e.Absent.Policy)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func (s *scene) becomes(want ...string) {
+	s.t.Helper()
+	var got []string
+	s.eventually(fmt.Sprintf("the binding reads %q", want), func() error {
+		if got = s.entries(); fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("it reads %q", got)
+		}
+		return nil
+	})
+}
+
+func (s *scene) decides(reason string) {
+	s.t.Helper()
+	s.eventually("the decision is "+reason, func() error {
+		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); c.Reason != reason {
+			return fmt.Errorf("it is %s: %s", c.Reason, c.Message)
+		}
+		return nil
+	})
+}
+
+func (s *scene) eventually(what string, try func() error) {
+	s.t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		last = try()
+		return last == nil, nil
+	}); err != nil {
+		s.t.Fatalf("waiting until %s: %v", what, last)
+	}
+}
+
+// withdraws plays the members: it confirms every Absent entry as the binding stands.
+func (s *scene) withdraws() {
+	s.t.Helper()
+	s.eventually("the rows are written", func() error {
+		b := s.binding()
+		if b == nil {
+			return errors.New("no binding")
+		}
+		b.Status.ObservedGeneration = b.Generation
+		b.Status.Clusters = nil
+		for _, e := range b.Spec.Clusters {
+			row := hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}
+			if e.State == hubv1.TargetAbsent {
+				row = hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn}
+			}
+			b.Status.Clusters = append(b.Status.Clusters, row)
+		}
+		return hubClient.Status().Update(s.t.Context(), b)
+	})
+}
