@@ -1,0 +1,167 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// entry is what is remembered of one binding. It may be lost at any time: a restart costs no write.
+type entry struct {
+	window window
+
+	// Of the binding as its last event showed it. targets is shared with the cache and must not be changed.
+	uid        types.UID
+	generation int64
+	object     types.UID
+	kind       string
+	placement  types.UID
+	targets    []hubv1.BindingTarget
+
+	outcomes map[string]member.Outcome
+	reported progress // the last progress that was complete
+
+	// written is the resourceVersion of our last write; an older cached binding is not acted on. refused is the one on which
+	// a write was decided that the server refused as too old.
+	written, refused string
+	// behind is true while the cache is waited for; the next event of the binding wakes it.
+	behind bool
+	// settleUntil bounds the wait for the observations of what has just been applied. Zero while none is due.
+	settleUntil time.Time
+
+	drifts    drifts
+	driftTold time.Time
+
+	merged  merged         // what is on the hub object
+	refusal refusal        // what its API server did not take
+	states  map[string]int // rows by state, as counted in the metric
+}
+
+// progress identifies what clusters have reported on.
+type progress struct {
+	binding int64 // generation of the binding
+	hub     int64 // generation of the hub object
+}
+
+// drifts are the fields that were put back on members since that was last told.
+type drifts struct {
+	count   int
+	cluster string // of the first
+	field   member.FieldDrift
+}
+
+// adopt takes up what an event of the binding shows, and says whether the decision is another one.
+func (e *entry) adopt(b hubv1.BindingObject) bool {
+	spec := b.BindingSpec()
+	if e.uid == b.GetUID() && e.generation == b.GetGeneration() {
+		return false
+	}
+	if e.uid != b.GetUID() || e.object != spec.ObjectRef.UID {
+		// Another object under the same name: what is known speaks of the old one.
+		e.outcomes, e.merged, e.refusal, e.written, e.refused = nil, merged{}, refusal{}, "", ""
+	}
+	for cluster := range e.outcomes {
+		if stateOf(e.targets, cluster) != stateOf(spec.Clusters, cluster) {
+			delete(e.outcomes, cluster)
+		}
+	}
+	e.uid, e.generation, e.object, e.targets = b.GetUID(), b.GetGeneration(), spec.ObjectRef.UID, spec.Clusters
+	e.kind = spec.ObjectRef.Kind
+	e.placement = ""
+	if spec.PlacementRef != nil {
+		e.placement = spec.PlacementRef.UID
+	}
+	return true
+}
+
+func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
+	i := slices.IndexFunc(targets, func(t hubv1.BindingTarget) bool { return t.Name == cluster })
+	if i < 0 {
+		return ""
+	}
+	return targets[i].State
+}
+
+// record keeps an outcome and says how much it matters.
+func (e *entry) record(cluster string, o member.Outcome, away map[string]bool) (u urgency, news bool) {
+	before, had := e.outcomes[cluster]
+	if e.outcomes == nil {
+		e.outcomes = map[string]member.Outcome{}
+	}
+	if o.Wrote && len(o.Drifted) > 0 {
+		if e.drifts.count == 0 {
+			e.drifts.cluster, e.drifts.field = cluster, o.Drifted[0]
+		}
+		e.drifts.count++
+		driftCorrected.WithLabelValues(e.kind).Inc()
+		news = true
+	}
+	o.Wrote, o.Drifted = false, nil
+	e.outcomes[cluster] = o
+	news = news || !had || !same(before, o)
+	if failed(o) && (!had || before.Reason != o.Reason) {
+		return atOnce, news
+	}
+	if p, ok := e.complete(away); ok && p != e.reported {
+		e.reported = p
+		return atOnce, true
+	}
+	return soon, news
+}
+
+// complete is true once every target has reported on the same generation; targets that are away are not waited for.
+func (e *entry) complete(away map[string]bool) (progress, bool) {
+	p := progress{binding: e.generation}
+	for _, t := range e.targets {
+		if away[t.Name] {
+			continue
+		}
+		o, ok := e.outcomes[t.Name]
+		switch {
+		case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
+			return p, false
+		case o.HubGeneration == 0 || p.hub == o.HubGeneration:
+		case p.hub != 0:
+			return p, false
+		default:
+			p.hub = o.HubGeneration
+		}
+	}
+	return p, true
+}
+
+// underWay are reasons for which nobody has to do anything, or somebody asked.
+var underWay = map[string]bool{
+	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
+}
+
+func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse && !underWay[o.Reason] }
+
+// same says whether two outcomes lead to the same row.
+func same(a, b member.Outcome) bool {
+	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
+		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.Generation == b.Generation
+}
+
+// outdated says that a cached binding is older than our own last write, or the one that a write was refused for.
+func (e *entry) outdated(b hubv1.BindingObject) bool {
+	if e.uid != "" && e.uid != b.GetUID() {
+		return false
+	}
+	return older(b.GetResourceVersion(), e.written) || (e.refused != "" && b.GetResourceVersion() == e.refused)
+}
+
+// older is false if one is empty or the two cannot be compared.
+func older(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}

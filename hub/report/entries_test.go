@@ -1,0 +1,163 @@
+package report
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+func appliedAt(generation int64) member.Outcome {
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubGeneration: generation, Digest: "d"}
+}
+
+func refusedBy(reason string) member.Outcome {
+	return member.Outcome{Applied: metav1.ConditionFalse, Reason: reason}
+}
+
+func bindingOf(generation int64, targets ...hubv1.BindingTarget) *hubv1.ResourceBinding {
+	b := &hubv1.ResourceBinding{}
+	b.UID, b.Generation, b.Spec.ObjectRef.UID, b.Spec.Clusters = "b", generation, "o", targets
+	return b
+}
+
+func present(name string) hubv1.BindingTarget {
+	return hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent}
+}
+
+func absent(name string) hubv1.BindingTarget {
+	return hubv1.BindingTarget{Name: name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: "o"}}
+}
+
+func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
+	type outcome struct {
+		cluster string
+		member.Outcome
+	}
+	drifted := appliedAt(1)
+	drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl"}}
+	tests := map[string]struct {
+		targets []hubv1.BindingTarget
+		away    map[string]bool
+		before  []outcome
+		last    outcome
+		want    urgency
+		news    bool
+	}{
+		"the first of three can wait": {
+			targets: []hubv1.BindingTarget{present("a"), present("b"), present("c")},
+			last:    outcome{"a", appliedAt(1)}, want: soon, news: true,
+		},
+		"the last one ends the wait": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", appliedAt(1)}, want: atOnce, news: true,
+		},
+		"a cluster that is away is not waited for": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")}, away: map[string]bool{"b": true},
+			last: outcome{"a", appliedAt(1)}, want: atOnce, news: true,
+		},
+		"a failure does not wait": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: atOnce, news: true,
+		},
+		"the same failure again is no news": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			before:  []outcome{{"a", refusedBy(hubv1.ReasonForbidden)}}, last: outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: soon, news: false,
+		},
+		"what is suspended has not failed": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			last:    outcome{"a", refusedBy(hubv1.ReasonSuspended)}, want: soon, news: true,
+		},
+		"a new generation on the first cluster can wait for the others": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}}, last: outcome{"a", appliedAt(2)}, want: soon, news: true,
+		},
+		"a new generation on the last cluster ends the wait": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}, {"a", appliedAt(2)}}, last: outcome{"b", appliedAt(2)}, want: atOnce, news: true,
+		},
+		"a withdrawal that is under way is waited for": {
+			targets: []hubv1.BindingTarget{present("a"), absent("b")},
+			before:  []outcome{{"b", refusedBy(hubv1.ReasonDeleting)}}, last: outcome{"a", appliedAt(1)}, want: soon, news: true,
+		},
+		"a withdrawal that is done completes": {
+			targets: []hubv1.BindingTarget{present("a"), absent("b")},
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,
+		},
+		"a correction is news although the row stays": {
+			targets: []hubv1.BindingTarget{present("a")},
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"a", drifted}, want: soon, news: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := &entry{}
+			e.adopt(bindingOf(1, tc.targets...))
+			for _, o := range tc.before {
+				e.record(o.cluster, o.Outcome, tc.away)
+			}
+			got, news := e.record(tc.last.cluster, tc.last.Outcome, tc.away)
+			if got != tc.want || news != tc.news {
+				t.Errorf("urgency %d, news %v; want %d, %v", got, news, tc.want, tc.news)
+			}
+		})
+	}
+}
+
+func TestAdoptDropsOutcomesOfAnEarlierDecision(t *testing.T) {
+	again := bindingOf(2, present("a"), present("b"))
+	again.Spec.ObjectRef.UID = "another"
+	tests := map[string]struct {
+		next *hubv1.ResourceBinding
+		want []string // clusters with an outcome
+	}{
+		"the same decision keeps them":                {bindingOf(1, present("a"), present("b")), []string{"a", "b"}},
+		"a cluster that joins changes nothing":        {bindingOf(2, present("a"), present("b"), present("c")), []string{"a", "b"}},
+		"a cluster that is to lose the object":        {bindingOf(2, present("a"), absent("b")), []string{"a"}},
+		"a cluster that is gone":                      {bindingOf(2, present("a")), []string{"a"}},
+		"another object under the same name has none": {again, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := &entry{}
+			e.adopt(bindingOf(1, present("a"), present("b")))
+			e.record("a", appliedAt(1), nil)
+			e.record("b", appliedAt(1), nil)
+			e.adopt(tc.next)
+			for _, cluster := range tc.want {
+				if _, ok := e.outcomes[cluster]; !ok {
+					t.Errorf("the outcome of %s is gone", cluster)
+				}
+			}
+			if len(e.outcomes) != len(tc.want) {
+				t.Errorf("%d outcomes are left, want %d", len(e.outcomes), len(tc.want))
+			}
+		})
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	tests := map[string]struct {
+		cached, written, refused string
+		want                     bool
+	}{
+		"a binding that this process never wrote":       {cached: "5"},
+		"one that is older than the last write":         {cached: "5", written: "7", want: true},
+		"the last write itself":                         {cached: "7", written: "7"},
+		"one that a write was refused for":              {cached: "5", refused: "5", want: true},
+		"the change that made the server refuse it":     {cached: "6", refused: "5"},
+		"versions of another server cannot be compared": {cached: "x", written: "7"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := &entry{written: tc.written, refused: tc.refused}
+			b := &hubv1.ResourceBinding{}
+			b.ResourceVersion = tc.cached
+			if got := e.outdated(b); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Reasons of the events on a hub object.
+const (
+	EventApplied        = "Applied"
+	EventApplyFailed    = "ApplyFailed"
+	EventDegraded       = "Degraded"
+	EventWithdrawn      = "Withdrawn"
+	EventDriftCorrected = "DriftCorrected"
+)
+
+// driftEvery is how often an object's corrections are told at most.
+const driftEvery = time.Minute
+
+// namedInEvents is how many clusters an event names.
+const namedInEvents = 3
+
+// event is one event on a hub object. There is one per change of phase, never one per cluster.
+type event struct {
+	kind, reason, action, note string
+}
+
+// phases returns the events that a change of a binding's status is worth. before is what the server held, so that a
+// restarted hub repeats nothing.
+func phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
+	var out []event
+	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
+	switch {
+	// A link that comes back is no news: the clusters hold what they held.
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 &&
+		(was == hubv1.ReasonFailedOnSome || held(before, spec) != held(after, spec)):
+		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
+	case is == hubv1.ReasonFailedOnSome && was != is:
+		if failing := rowsWhere(after, failing); len(failing) > 0 {
+			out = append(out, event{corev1.EventTypeWarning, EventApplyFailed, "Apply", "failed on " + reasons(failing)})
+		}
+	}
+	if was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); is == hubv1.ReasonDegradedOnSome && was != is {
+		degraded := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Health == hubv1.HealthDegraded })
+		out = append(out, event{corev1.EventTypeWarning, EventDegraded, "Observe", "degraded on " + reasons(degraded)})
+	}
+	withdrawn := rowsWhere(after, func(row hubv1.ClusterRow) bool {
+		was := before.Row(row.Name)
+		return row.Reason == hubv1.ReasonWithdrawn && (was == nil || was.Reason != hubv1.ReasonWithdrawn)
+	})
+	if len(withdrawn) > 0 {
+		out = append(out, event{corev1.EventTypeNormal, EventWithdrawn, "Withdraw", "withdrawn from " + names(withdrawn)})
+	}
+	return out
+}
+
+// driftEvent sums up the corrections since the last one.
+func driftEvent(d drifts) event {
+	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
+	if d.count > 1 {
+		note += fmt.Sprintf(", and more: %d corrections", d.count)
+	}
+	return event{corev1.EventTypeNormal, EventDriftCorrected, "Apply", note}
+}
+
+func reason(s *hubv1.BindingStatus, kind string) string {
+	if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// failing is true for a row that somebody has to look at.
+func failing(row hubv1.ClusterRow) bool {
+	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
+}
+
+// held is the lowest generation of the hub object on the clusters that shall hold it; 0 if one does not hold it.
+func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) int64 {
+	lowest := int64(-1)
+	for _, t := range spec.Clusters {
+		if t.State != hubv1.TargetPresent {
+			continue
+		}
+		row := s.Row(t.Name)
+		if row == nil {
+			return 0
+		}
+		if lowest < 0 || row.Generation < lowest {
+			lowest = row.Generation
+		}
+	}
+	return lowest
+}
+
+func rowsWhere(s *hubv1.BindingStatus, chosen func(hubv1.ClusterRow) bool) []hubv1.ClusterRow {
+	return slices.DeleteFunc(slices.Clone(s.Clusters), func(row hubv1.ClusterRow) bool { return !chosen(row) })
+}
+
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// reasons is such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...), eu-fra-1 (Forbidden)".
+func reasons(rows []hubv1.ClusterRow) string {
+	return listed(rows, func(row hubv1.ClusterRow) string {
+		if row.Message == "" {
+			return row.Name + " (" + row.Reason + ")"
+		}
+		return row.Name + " (" + row.Reason + ": " + row.Message + ")"
+	})
+}
+
+func names(rows []hubv1.ClusterRow) string {
+	return listed(rows, func(row hubv1.ClusterRow) string { return row.Name })
+}
+
+func listed(rows []hubv1.ClusterRow, text func(hubv1.ClusterRow) string) string {
+	var parts []string
+	for _, row := range rows[:min(len(rows), namedInEvents)] {
+		parts = append(parts, text(row))
+	}
+	out := clusters(len(rows)) + ": " + strings.Join(parts, ", ")
+	if more := len(rows) - len(parts); more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// gather reads what the rows are made of. A cluster of which nothing is known gets no fact, so that its row stays.
+func (r *run) gather(ctx context.Context) error {
+	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
+		r.template = template
+	}
+	mode, err := r.statusMode(ctx)
+	if err != nil {
+		return err
+	}
+	r.mode = mode
+	r.facts = make(map[string]rollup.Fact, len(r.targets))
+	for _, t := range r.targets {
+		fact, known, err := r.fact(ctx, t)
+		if err != nil {
+			return err
+		}
+		if known {
+			r.facts[t.Name] = fact
+		}
+		// After a restart the row still tells what the link does not yet.
+		row := r.binding.BindingStatus().Row(t.Name)
+		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
+	}
+	return nil
+}
+
+// statusMode is the placement's. Once that is gone, what it last said holds on.
+func (r *run) statusMode(ctx context.Context) (hubv1.StatusMode, error) {
+	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
+		var p hubv1.PlacementObject = &hubv1.Placement{}
+		if ref.Kind == "ClusterPlacement" {
+			p = &hubv1.ClusterPlacement{}
+		}
+		err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, p)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+		case err == nil && p.GetUID() == ref.UID:
+			return p.PlacementSpec().StatusAggregation.Mode, nil
+		}
+	}
+	if c := meta.FindStatusCondition(r.binding.BindingStatus().Conditions, hubv1.ConditionStatusWritten); c != nil && c.Reason == hubv1.ReasonBindingOnly {
+		return hubv1.StatusBindingOnly, nil
+	}
+	return hubv1.StatusOnObject, nil
+}
+
+// fact is what is known of one cluster now; known is false if that is nothing.
+func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, known bool, err error) {
+	cluster, err := r.reporter.opts.Fleet.Get(t.Name)
+	if err != nil {
+		return r.awayFact(ctx, t.Name)
+	}
+	f.Connected, f.IsHub = true, cluster.IsHub()
+	if o, ok := r.outcomes[t.Name]; ok {
+		f.Outcome = r.withoutSecrets(o)
+	}
+	o, found, synced := cluster.Observation(r.gvk(), types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
+	f.Synced = synced
+	// A cluster may hold an object of that name which is the copy of another one, or claims to be.
+	if found && o.Owner == r.id {
+		if r.id.GroupKind() == secrets {
+			o.HealthMessage, o.Observed = "", nil
+		}
+		f.Observation = &o
+	}
+	r.unseen = r.unseen || awaited(f)
+	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
+}
+
+// awaited is true if something is on the cluster that has not been observed yet.
+func awaited(f rollup.Fact) bool {
+	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue {
+		return false
+	}
+	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
+}
+
+// awayFact says why a cluster cannot be asked. While the first connection is being made that is not known.
+func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
+	if state, ok := r.reporter.opts.Links.State(name); ok {
+		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
+		return f, state.Ready == metav1.ConditionFalse, nil
+	}
+	// No link: it was refused, or the cluster is gone.
+	var c hubv1.MemberCluster
+	err = r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
+	case err != nil:
+		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; what it holds stays there"
+		return f, true, nil
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return f, false, nil
+	}
+	f.LinkReason, f.LinkMessage = ready.Reason, ready.Message
+	return f, true, nil
+}
+
+// gvk is the version at which the object is sent.
+func (r *run) gvk() schema.GroupVersionKind {
+	if r.template != nil {
+		return r.template.GroupVersionKind()
+	}
+	return r.binding.BindingSpec().ObjectRef.GroupVersionKind()
+}
+
+var secrets = schema.GroupKind{Kind: "Secret"}
+
+// fromMembers are reasons whose message may quote the object.
+var fromMembers = map[string]bool{
+	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
+	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonTooLarge: true,
+}
+
+// withoutSecrets drops a text that may quote the data of a Secret.
+func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
+	if r.id.GroupKind() == secrets && fromMembers[o.Reason] {
+		o.Message = "the text is withheld because it may quote the Secret"
+	}
+	return &o
+}
+
+// decision takes over what the scheduler said.
+func (r *run) decision() {
+	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
+	if !known {
+		return
+	}
+	r.after.Decision, r.after.OtherPlacements = decision, others
+	scheduled.Type = hubv1.ConditionScheduled
+	scheduled.Message = bounded(scheduled.Message)
+	if scheduled.LastTransitionTime.IsZero() {
+		scheduled.LastTransitionTime = r.now
+	}
+	meta.SetStatusCondition(&r.after.Conditions, scheduled)
+}

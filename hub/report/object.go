@@ -1,0 +1,284 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
+)
+
+// merged is the status that this process last wrote to a hub object.
+type merged struct {
+	sent map[string]any // what was sent; nil if nothing was
+	// resourceVersion and result are what the server made of it.
+	resourceVersion string
+	result          map[string]any
+}
+
+// refusal is a status that the hub's API server did not take. It is not sent again while object and schema are the same.
+type refusal struct {
+	generation int64  // of the hub object; 0 if there is no refusal
+	definition string // resourceVersion of the CRD
+	condition  verdict
+}
+
+// verdict is the condition StatusWritten to be.
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func notWritten(reason, format string, args ...any) *verdict {
+	return &verdict{metav1.ConditionFalse, reason, bounded(fmt.Sprintf(format, args...))}
+}
+
+// A reservation gives the verdict if the status must not be on the hub object, nil if it has nothing against it.
+type reservation func(*run) *verdict
+
+var reservations = []reservation{
+	hubIsTarget,    // the hub object's own controller writes its status
+	coreWorkload,   // a sum above spec.replicas reads as "terminating" to tools
+	bindingOnly,    // the placement says so
+	noDefinition,   // no CRD, or no status subresource: each write would raise the generation
+	ownedByOthers,  // somebody else writes to this status
+	alreadyRefused, // the server did not take it
+}
+
+func hubIsTarget(r *run) *verdict {
+	if !r.hubIsTarget {
+		return nil
+	}
+	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the status belongs to what runs there")
+}
+
+var coreWorkloads = map[schema.GroupKind]bool{
+	{Group: "", Kind: "Pod"}:                   true,
+	{Group: "", Kind: "ReplicationController"}: true,
+	{Group: "apps", Kind: "DaemonSet"}:         true,
+	{Group: "apps", Kind: "Deployment"}:        true,
+	{Group: "apps", Kind: "ReplicaSet"}:        true,
+	{Group: "apps", Kind: "StatefulSet"}:       true,
+	{Group: "batch", Kind: "CronJob"}:          true,
+	{Group: "batch", Kind: "Job"}:              true,
+}
+
+func coreWorkload(r *run) *verdict {
+	if !coreWorkloads[r.id.GroupKind()] {
+		return nil
+	}
+	return notWritten(hubv1.ReasonCoreWorkload, "the merged status of a %s is in this binding only: tools read sums over clusters as a rollout that does not end", r.id.Kind)
+}
+
+func bindingOnly(r *run) *verdict {
+	if r.mode != hubv1.StatusBindingOnly {
+		return nil
+	}
+	return notWritten(hubv1.ReasonBindingOnly, "the placement's statusAggregation.mode is BindingOnly")
+}
+
+func noDefinition(r *run) *verdict {
+	switch {
+	case !r.definition.custom:
+		return notWritten(hubv1.ReasonBindingOnly, "%s is not a custom resource: its merged status is in this binding only", r.id.Kind)
+	case !r.definition.subresource:
+		return notWritten(hubv1.ReasonNoStatusSubresource, "the hub's CustomResourceDefinition of %s has no status subresource at %s", r.id.GroupKind(), r.template.GetAPIVersion())
+	}
+	return nil
+}
+
+func ownedByOthers(r *run) *verdict {
+	others, _ := statusManagers(r.template)
+	if len(others) == 0 {
+		return nil
+	}
+	return notWritten(hubv1.ReasonStatusOwnedByOther,
+		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
+}
+
+func alreadyRefused(r *run) *verdict {
+	if f := r.refusal; f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion {
+		return &f.condition
+	}
+	return nil
+}
+
+// statusManagers are the managers that own fields in the status of an object, and whether the hub is one.
+func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
+	for _, f := range o.GetManagedFields() {
+		switch {
+		case f.Subresource != "status":
+		case f.Manager == hubv1.StatusFieldManager:
+			hub = true
+		default:
+			others = append(others, f.Manager)
+		}
+	}
+	slices.Sort(others)
+	return slices.Compact(others), hub
+}
+
+// writeObject brings the merged status to the hub object and says so in StatusWritten. While the hub object or its
+// definition cannot be read, the condition stays.
+func (r *run) writeObject(ctx context.Context) error {
+	if r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
+		return nil
+	}
+	var err error
+	if r.definition, err = r.reporter.definitions.get(ctx, r.template.GroupVersionKind()); err != nil {
+		return err
+	}
+	v, err := r.merge(ctx)
+	if v == nil || err != nil {
+		return err
+	}
+	meta.SetStatusCondition(&r.after.Conditions, metav1.Condition{
+		Type: hubv1.ConditionStatusWritten, Status: v.status, Reason: v.reason, Message: v.message,
+		ObservedGeneration: r.binding.GetGeneration(), LastTransitionTime: r.now,
+	})
+	return nil
+}
+
+// merge returns the condition StatusWritten to be, nil if it is to stay as it is.
+func (r *run) merge(ctx context.Context) (*verdict, error) {
+	for _, against := range reservations {
+		if v := against(r); v != nil {
+			return v, r.takeBack(ctx, v)
+		}
+	}
+	status, leftOut, err := rollup.MergeStatus(r.definition.schema, r.current(), r.rows, r.targets, r.now)
+	switch {
+	case errors.Is(err, rollup.ErrRequired) && !r.observed():
+		v := notWritten(hubv1.ReasonNothingToMerge, "no cluster has reported a status yet")
+		return v, r.takeBack(ctx, v)
+	case errors.Is(err, rollup.ErrRequired):
+		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
+		return v, r.takeBack(ctx, v)
+	case errors.Is(err, rollup.ErrIncomplete):
+		return nil, nil // what was written before is better
+	case err != nil:
+		return nil, fmt.Errorf("merging the status of %s: %w", r.id, err)
+	case len(status) == 0:
+		v := notWritten(hubv1.ReasonNothingToMerge, "the schema of %s has no status field that can be merged", r.id.Kind)
+		return v, r.takeBack(ctx, v)
+	}
+	if v, err := r.apply(ctx, status); v != nil || err != nil {
+		return v, err
+	}
+	v := &verdict{status: metav1.ConditionTrue, reason: hubv1.ReasonWritten}
+	if len(leftOut) > 0 {
+		v.message = bounded("left out: " + strings.Join(leftOut, ", "))
+	}
+	return v, nil
+}
+
+// observed is true if a cluster has reported a status.
+func (r *run) observed() bool {
+	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
+}
+
+// takeBack removes what the hub had written before it had a reason not to. What others own, or what the server has
+// refused to change, stays.
+func (r *run) takeBack(ctx context.Context, v *verdict) error {
+	others, ours := statusManagers(r.template)
+	if !ours || len(others) > 0 || v.reason == hubv1.ReasonStatusRefused || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
+		return nil
+	}
+	refused, err := r.apply(ctx, nil)
+	if refused != nil {
+		v.message = bounded(v.message + "; what was written before stays: " + refused.message)
+	}
+	return err
+}
+
+// current is the hub object as this process knows it: the cache may be older than our last write.
+func (r *run) current() *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	for k, v := range r.template.Object {
+		out.Object[k] = v
+	}
+	if older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
+		out.Object["status"] = r.merged.result
+	}
+	if _, ok := out.Object["status"].(map[string]any); !ok {
+		out.Object["status"] = map[string]any{}
+	}
+	return out
+}
+
+// apply writes the status if it is not there yet. nil means that it is there now.
+func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
+	current := r.current().Object["status"].(map[string]any)
+	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
+		// What the server made of it may hold defaults.
+		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
+		return nil, nil
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(r.template.GroupVersionKind())
+	object.SetNamespace(r.template.GetNamespace())
+	object.SetName(r.template.GetName())
+	object.SetUID(r.template.GetUID())
+	if status != nil {
+		object.Object["status"] = (&unstructured.Unstructured{Object: status}).DeepCopy().Object
+	}
+	err := r.reporter.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(hubv1.StatusFieldManager))
+	if err != nil {
+		return r.refused(err)
+	}
+	hubWrites.WithLabelValues(r.id.Kind, writeStatus).Inc()
+	result, _ := object.Object["status"].(map[string]any)
+	if result == nil {
+		result = map[string]any{}
+	}
+	r.merged = merged{sent: status, resourceVersion: object.GetResourceVersion(), result: result}
+	r.refusal = refusal{}
+	r.wrote = true
+	return nil, nil
+}
+
+// refused tells what the server said no to for good from what is worth another try.
+func (r *run) refused(err error) (*verdict, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("writing the status of %s: it is not there any more: %w", r.id, err)
+	case apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return notWritten(hubv1.ReasonStatusOwnedByOther, "%s", err), nil
+	case apierrors.IsForbidden(err):
+		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
+		// The schema that was followed may be older than the one that refused.
+		if r.reporter.definitions.expire(r.template.GroupVersionKind()) {
+			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
+		}
+		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)
+		r.refusal = refusal{generation: r.template.GetGeneration(), definition: r.definition.resourceVersion, condition: *v}
+		return v, nil
+	}
+	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
+}
+
+// undeclared is the answer to a field that the schema does not have: server-side apply gives a 500 with a text.
+func undeclared(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// bounded cuts a message to 256 characters.
+func bounded(s string) string {
+	const most = 256
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,217 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// settleAtMost is how long a write waits for the observations of what was just applied, so that the first row has the
+// health already.
+const settleAtMost = 500 * time.Millisecond
+
+// run is one pass over one binding.
+type run struct {
+	reporter *Reporter
+	key      types.NamespacedName
+	id       hubv1.ObjectIdentity
+	binding  hubv1.BindingObject // a copy, with the status as the server has it
+	targets  []hubv1.BindingTarget
+	now      metav1.Time
+
+	// Copies of the entry.
+	outcomes map[string]member.Outcome
+	merged   merged
+	refusal  refusal
+
+	// Set by gather. template is nil if the hub object is not known.
+	template *unstructured.Unstructured
+	mode     hubv1.StatusMode
+	facts    map[string]rollup.Fact
+	unseen   bool // something was applied just now and has not been observed yet
+	// hubIsTarget is true if the hub's own cluster is one of the targets.
+	hubIsTarget bool
+
+	// Set by report: all rows in full, and the status to be.
+	rows  []hubv1.ClusterRow
+	after hubv1.BindingStatus
+
+	definition definition // set by writeObject
+	wrote      bool
+}
+
+// Reconcile brings the status of one binding and of its hub object up to date.
+func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	run, err := r.begin(ctx, key)
+	if run == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := run.gather(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	run.report()
+	if run.unsettled() {
+		return reconcile.Result{}, nil
+	}
+	err = errors.Join(run.writeObject(ctx), run.writeBinding(ctx))
+	run.end()
+	return reconcile.Result{}, err
+}
+
+// begin shuts the window and reads the binding. A run is nil if there is nothing to do now.
+func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
+	binding := hubv1.NewBinding(key)
+	r.shut(key)
+	if err := r.opts.Client.Get(ctx, key, binding); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.Forget(key)
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading binding %s: %w", key, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entry(key)
+	if e.outdated(binding) {
+		e.behind = true // its next event wakes it; should that have been missed, this does
+		r.wake(key, e, whenIdle, normalPriority)
+		return nil, nil
+	}
+	out := &run{
+		reporter: r, key: key, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
+		now: metav1.NewTime(r.opts.Clock.Now()), merged: e.merged, refusal: e.refusal,
+		outcomes: make(map[string]member.Outcome, len(e.outcomes)),
+	}
+	for cluster, o := range e.outcomes {
+		out.outcomes[cluster] = o
+	}
+	return out, nil
+}
+
+// shut ends the window of a binding: what wakes it from now on opens another one.
+func (r *Reporter) shut(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[key]; e != nil && e.window.open() {
+		windowSeconds.Observe(e.window.shut(r.opts.Clock.Now()).Seconds())
+		r.waiting--
+	}
+}
+
+// report sets the status to be.
+func (r *run) report() {
+	in := rollup.Input{
+		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
+		Facts: r.facts, Now: r.now,
+	}
+	if r.template != nil && r.template.GetUID() == in.ObjectUID {
+		in.HubGeneration = r.template.GetGeneration()
+		if r.hubIsTarget {
+			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
+			in.TemplateStatus, in.TemplateHealth = health.Project(status), health.Assess(r.template, status != nil).Health
+		}
+	}
+	previous := *r.binding.BindingStatus()
+	r.rows = rollup.Rows(previous, in)
+	r.after = rollup.Status(previous, in)
+	r.decision()
+}
+
+// unsettled puts the writing off if something would be written that the next observation changes.
+func (r *run) unsettled() bool {
+	e, unlock := r.entry()
+	defer unlock()
+	if !r.unseen || equality.Semantic.DeepEqual(*r.binding.BindingStatus(), r.after) {
+		return false
+	}
+	now := r.now.Time
+	if e.settleUntil.IsZero() {
+		e.settleUntil = now.Add(settleAtMost)
+	}
+	if !now.Before(e.settleUntil) {
+		return false
+	}
+	r.reporter.wake(r.key, e, soon, normalPriority)
+	return true
+}
+
+// writeBinding writes the binding's status if it changed.
+func (r *run) writeBinding(ctx context.Context) error {
+	before := r.binding.BindingStatus().DeepCopy()
+	if equality.Semantic.DeepEqual(*before, r.after) {
+		return nil
+	}
+	base := r.binding.DeepCopyObject().(client.Object)
+	*r.binding.BindingStatus() = r.after
+	err := r.reporter.writer.Status().Patch(ctx, r.binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	e, unlock := r.entry()
+	defer unlock()
+	switch {
+	case apierrors.IsConflict(err):
+		// The scheduler was faster; its write wakes this binding as soon as the cache has it.
+		e.refused, e.behind = base.GetResourceVersion(), true
+		r.reporter.wake(r.key, e, soon, normalPriority)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the status of binding %s: %w", r.key, err)
+	}
+	e.written, e.refused = r.binding.GetResourceVersion(), ""
+	r.wrote = true
+	kind := "ResourceBinding"
+	if r.key.Namespace == "" {
+		kind = "ClusterResourceBinding"
+	}
+	hubWrites.WithLabelValues(kind, writeRows).Inc()
+	for _, ev := range phases(before, &r.after, r.binding.BindingSpec()) {
+		r.tell(ev)
+	}
+	return nil
+}
+
+// end keeps what the next run needs to know.
+func (r *run) end() {
+	e, unlock := r.entry()
+	defer unlock()
+	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
+	states := count(r.binding.BindingStatus().Clusters)
+	recount(e.states, states)
+	e.states = states
+	if r.wrote {
+		e.window.written(r.now.Time)
+	}
+	if e.drifts.count > 0 && r.now.Sub(e.driftTold) >= driftEvery {
+		r.tell(driftEvent(e.drifts))
+		e.drifts, e.driftTold = drifts{}, r.now.Time
+	}
+}
+
+// entry returns the entry of the binding with the lock held.
+func (r *run) entry() (*entry, func()) {
+	r.reporter.mu.Lock()
+	return r.reporter.entry(r.key), r.reporter.mu.Unlock
+}
+
+// tell records an event on the hub object. The object may be gone by now, so it is named by the binding's reference.
+func (r *run) tell(ev event) {
+	ref := r.binding.BindingSpec().ObjectRef
+	r.reporter.opts.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: r.id.Namespace, Name: ref.Name, UID: ref.UID,
+	}, nil, ev.kind, ev.reason, ev.action, "%s", ev.note)
+}

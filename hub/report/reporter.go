@@ -1,0 +1,248 @@
+// Package report says what became of each binding: it keeps the rows and conditions of the binding's status, and the
+// merged status of the hub object, and tells the object's events.
+//
+// What is said is decided by hub/rollup; here it is gathered, written and timed.
+//   - Whatever happens only wakes a binding. Outcomes of package dispatch are the one thing that is kept in memory, because
+//     nobody else has them; after a restart the rows hold until there are new ones.
+//   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the binding and
+//     one of the hub object. A window ends at once when the last cluster has reported or one has failed.
+//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it.
+//   - A binding in the cache that is older than our own last write is not acted on.
+//
+// The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with the reason.
+package report
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Templates gives the hub's own objects from memory.
+type Templates interface {
+	// Get returns the hub object; it is shared and must not be changed. Of its managed fields, those of the status
+	// subresource are kept.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+}
+
+// Decisions gives what scheduling last said about a binding beside its spec.
+type Decisions interface {
+	// Decision returns the condition Scheduled, the rejected clusters and the placements that are not followed. known is
+	// false until the binding has been scheduled by this process: then what its status says stays.
+	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
+}
+
+// Options of a Reporter. All but Clock are required.
+type Options struct {
+	// Client reads bindings, placements and clusters from the cache.
+	Client client.Client
+	// CRDs reads CustomResourceDefinitions uncached.
+	CRDs client.Reader
+	// HubConfig is for the writes.
+	HubConfig *rest.Config
+	Fleet     member.Fleet
+	Links     member.Links
+	Templates Templates
+	Decisions Decisions
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
+}
+
+// Reporter keeps the status of every binding and of its hub object.
+type Reporter struct {
+	opts        Options
+	writer      client.Client
+	throttle    *throttle
+	definitions *definitions
+
+	mu      sync.Mutex
+	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	entries map[types.NamespacedName]*entry
+	waiting int             // entries with an open window
+	away    map[string]bool // clusters whose link is known to be down
+}
+
+// New returns a Reporter that knows of no binding.
+func New(opts Options) (*Reporter, error) {
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	r := &Reporter{
+		opts:     opts,
+		throttle: &throttle{clock: opts.Clock},
+		definitions: &definitions{
+			reader: opts.CRDs, mapper: opts.Client.RESTMapper(), clock: opts.Clock,
+			kinds: map[schema.GroupVersionKind]*kindDefinition{},
+		},
+		entries: map[types.NamespacedName]*entry{},
+		away:    map[string]bool{},
+	}
+	config := rest.CopyConfig(opts.HubConfig)
+	config.Timeout = requestTimeout
+	config.Wrap(r.throttle.wrap)
+	writer, err := client.New(config, client.Options{Scheme: opts.Client.Scheme(), Mapper: opts.Client.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client that writes status: %w", err)
+	}
+	r.writer = writer
+	return r, nil
+}
+
+const (
+	requestTimeout = 10 * time.Second
+	workers        = 4
+	retryFirst     = 200 * time.Millisecond
+	retryMost      = time.Minute
+
+	normalPriority = 0
+	// lowPriority is for replays: a change that is made now overtakes them.
+	lowPriority = -100
+)
+
+// SetupWithManager adds the controller, which works while this process is the leader, and watches what wakes it.
+func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
+	yes := true
+	c, err := controller.NewTyped("report", mgr, controller.TypedOptions[types.NamespacedName]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: workers,
+		NeedLeaderElection:      &yes,
+		UsePriorityQueue:        &yes,
+		RecoverPanic:            &yes,
+		ReconciliationTimeout:   3 * requestTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost),
+	})
+	if err != nil {
+		return fmt.Errorf("making the report controller: %w", err)
+	}
+	start := func(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+		r.open(work)
+		return r.watch(ctx, mgr.GetCache())
+	}
+	if err := c.Watch(source.TypedFunc[types.NamespacedName](start)); err != nil {
+		return fmt.Errorf("starting the report controller: %w", err)
+	}
+	return nil
+}
+
+// open takes the controller's queue and puts in what woke before there was one.
+func (r *Reporter) open(work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = work.(priorityqueue.PriorityQueue[types.NamespacedName])
+	for key, e := range r.entries {
+		if e.window.open() {
+			r.enqueue(key, e, lowPriority)
+		}
+	}
+}
+
+// Record takes the outcome of one try to bring a binding's object to a cluster.
+func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entry(binding)
+	if u, news := e.record(cluster, o, r.away); news {
+		r.wake(binding, e, u, normalPriority)
+	}
+}
+
+// Wake makes a binding be looked at soon: one of its member objects, its hub object or its decision changed.
+func (r *Reporter) Wake(binding types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake(binding, r.entry(binding), soon, normalPriority)
+}
+
+// WakeObject is Wake for the binding of a hub object that changed, unless the change is our own write.
+func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
+	key := id.BindingKey()
+	template, ok := r.opts.Templates.Get(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[key]
+	if e == nil || (ok && template.GetResourceVersion() == e.merged.resourceVersion) {
+		return // an object without binding has nothing to be reported
+	}
+	r.wake(key, e, whenIdle, normalPriority)
+}
+
+// WakeCluster makes every binding with that target be looked at: the link to the cluster changed.
+func (r *Reporter) WakeCluster(cluster string) {
+	state, ok := r.opts.Links.State(cluster)
+	away := ok && state.Ready == metav1.ConditionFalse
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away[cluster] = away; !away {
+		delete(r.away, cluster)
+	}
+	for key, e := range r.entries {
+		if away {
+			delete(e.outcomes, cluster) // they say nothing about what it holds when it is back
+		}
+		if stateOf(e.targets, cluster) != "" {
+			r.wake(key, e, soon, lowPriority)
+		}
+	}
+}
+
+// Forget drops what is remembered of a binding that is gone.
+func (r *Reporter) Forget(binding types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[binding]
+	if e == nil {
+		return
+	}
+	if e.window.open() {
+		r.waiting--
+	}
+	recount(e.states, nil)
+	delete(r.entries, binding)
+}
+
+// entry, wake and enqueue are called with the lock held.
+func (r *Reporter) entry(key types.NamespacedName) *entry {
+	e := r.entries[key]
+	if e == nil {
+		e = &entry{}
+		r.entries[key] = e
+	}
+	return e
+}
+
+func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
+	wasOpen := e.window.open()
+	if !e.window.wake(r.opts.Clock.Now(), u, load{waiting: r.waiting, throttled: r.throttle.active()}) {
+		return
+	}
+	if !wasOpen {
+		r.waiting++
+	}
+	r.enqueue(key, e, priority)
+}
+
+func (r *Reporter) enqueue(key types.NamespacedName, e *entry, priority int) {
+	if r.queue == nil {
+		return
+	}
+	after := max(0, e.window.due.Sub(r.opts.Clock.Now()))
+	r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, key)
+}

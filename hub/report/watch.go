@@ -1,0 +1,105 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// watch wakes bindings for what changes on the hub.
+func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
+	placements := toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			b, _ := before.(client.Object)
+			if p, ok := after.(hubv1.PlacementObject); ok && b != nil && b.GetGeneration() != p.GetGeneration() {
+				r.placementChanged(p)
+			}
+		},
+	}
+	clusters := toolscache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(obj any) {
+			if c, ok := last(obj).(*hubv1.MemberCluster); ok {
+				r.WakeCluster(c.Name)
+			}
+		},
+	}
+	bindings := toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			priority := normalPriority
+			if initial {
+				priority = lowPriority
+			}
+			r.bindingChanged(obj, priority)
+		},
+		UpdateFunc: func(_, obj any) { r.bindingChanged(obj, normalPriority) },
+		DeleteFunc: func(obj any) {
+			if b, ok := last(obj).(hubv1.BindingObject); ok {
+				r.Forget(client.ObjectKeyFromObject(b))
+			}
+		},
+	}
+	for _, w := range []struct {
+		kind    client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{&hubv1.ResourceBinding{}, bindings}, {&hubv1.ClusterResourceBinding{}, bindings},
+		{&hubv1.Placement{}, placements}, {&hubv1.ClusterPlacement{}, placements},
+		{&hubv1.MemberCluster{}, clusters},
+	} {
+		informer, err := informers.GetInformer(ctx, w.kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
+		}
+		if _, err := informer.AddEventHandler(w.handler); err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
+		}
+	}
+	return nil
+}
+
+// last is the object of a delete event.
+func last(obj any) any {
+	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		return gone.Obj
+	}
+	return obj
+}
+
+// bindingChanged takes up a new decision. Changes of the status are our own.
+func (r *Reporter) bindingChanged(obj any, priority int) {
+	b, ok := obj.(hubv1.BindingObject)
+	if !ok {
+		return
+	}
+	key := client.ObjectKeyFromObject(b)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entry(key)
+	u, wake := whenIdle, e.adopt(b)
+	if e.behind {
+		e.behind, u, wake = false, atOnce, true
+	}
+	if p, complete := e.complete(r.away); wake && complete {
+		// Nobody is left to report: no target, or none that is not away.
+		e.reported, u = p, atOnce
+	}
+	if wake {
+		r.wake(key, e, u, priority)
+	}
+}
+
+// placementChanged wakes the bindings that follow the placement: it says where their status goes.
+func (r *Reporter) placementChanged(p hubv1.PlacementObject) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, e := range r.entries {
+		if e.placement == p.GetUID() {
+			r.wake(key, e, whenIdle, lowPriority)
+		}
+	}
+}

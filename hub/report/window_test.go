@@ -1,0 +1,102 @@
+package report
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWindow(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	// A step wakes the window at a time after the start, or writes.
+	type step struct {
+		at    time.Duration
+		u     urgency
+		load  load
+		write bool
+	}
+	tests := map[string]struct {
+		steps []step
+		want  time.Duration // when it is due after the last step
+	}{
+		"the first result waits 50 ms for others": {
+			steps: []step{{at: 0, u: soon}}, want: 50 * time.Millisecond,
+		},
+		"a second result in the window does not move its end": {
+			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: soon}}, want: 50 * time.Millisecond,
+		},
+		"the last result ends the window": {
+			steps: []step{{at: 0, u: soon}, {at: 30 * time.Millisecond, u: atOnce}}, want: 30 * time.Millisecond,
+		},
+		"a decision without results waits a second": {
+			steps: []step{{at: 0, u: whenIdle}}, want: time.Second,
+		},
+		"a result draws the end of such a wait nearer": {
+			steps: []step{{at: 0, u: whenIdle}, {at: 100 * time.Millisecond, u: soon}}, want: 150 * time.Millisecond,
+		},
+		"the window doubles with a write": {
+			steps: []step{{at: 0, u: soon}, {at: 50 * time.Millisecond, write: true}, {at: 60 * time.Millisecond, u: soon}},
+			want:  160 * time.Millisecond,
+		},
+		"the window grows to a second": {
+			steps: []step{
+				{at: 0, write: true}, {at: 1, write: true}, {at: 2, write: true}, {at: 3, write: true}, {at: 4, write: true},
+				{at: 5, write: true}, {at: 6, write: true}, {at: 10 * time.Millisecond, u: soon},
+			},
+			want: 1010 * time.Millisecond,
+		},
+		"an object that flaps is not written at once for ever": {
+			steps: []step{
+				{at: 0, write: true}, {at: 1, write: true}, {at: 2, write: true}, {at: 3, write: true}, {at: 4, write: true},
+				{at: 5, write: true}, {at: 300 * time.Millisecond, u: atOnce},
+			},
+			want: time.Second + 5,
+		},
+		"a calm binding starts with the short window again": {
+			steps: []step{{at: 0, write: true}, {at: 1, write: true}, {at: 3 * time.Second, u: soon}},
+			want:  3050 * time.Millisecond,
+		},
+		"500 waiting bindings share longer windows": {
+			steps: []step{{at: 0, u: soon, load: load{waiting: 500}}}, want: time.Second,
+		},
+		"500 waiting bindings do not hold up one that is complete": {
+			steps: []step{{at: 0, u: atOnce, load: load{waiting: 500}}}, want: 0,
+		},
+		"a throttling hub gets 5 s even from what is complete": {
+			steps: []step{{at: 0, u: atOnce, load: load{throttled: true}}}, want: 5 * time.Second,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var w window
+			for _, s := range tc.steps {
+				now := start.Add(s.at)
+				if s.write {
+					w.shut(now)
+					w.written(now)
+					continue
+				}
+				w.wake(now, s.u, s.load)
+			}
+			if got := w.due.Sub(start); got != tc.want {
+				t.Errorf("due after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
+	var w window
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	end, writes := now.Add(time.Minute), 0
+	for ; now.Before(end); now = now.Add(20 * time.Millisecond) { // 50 changes a second, each of them urgent
+		w.wake(now, atOnce, load{})
+		if !now.Before(w.due) {
+			w.shut(now)
+			w.written(now)
+			writes++
+		}
+	}
+	if writes > 70 {
+		t.Errorf("%d writes in a minute, want about one a second", writes)
+	}
+}
