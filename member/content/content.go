@@ -5,7 +5,6 @@
 package content
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func paths(e metav1.ManagedFieldsEntry) *fieldpath.Set {
 		return nil
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)); err != nil {
+	if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 		return nil
 	}
 	return set

@@ -74,7 +74,7 @@ spec:
         - {containerPort: 80, protocol: TCP, name: http}
 `
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
+func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -87,7 +87,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-func set(t testing.TB, u *unstructured.Unstructured, v any, path ...string) {
+func set(t *testing.T, u *unstructured.Unstructured, v any, path ...string) {
 	t.Helper()
 	if err := unstructured.SetNestedField(u.Object, v, path...); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestHash(t *testing.T) {
 		}, true},
 		"a path that we lost changes it": {func(u *unstructured.Unstructured) {
 			m := u.GetManagedFields()
-			m[0].FieldsV1.Raw = []byte(`{"f:spec":{"f:replicas":{}}}`)
+			m[0].FieldsV1.SetRawString(`{"f:spec":{"f:replicas":{}}}`)
 			u.SetManagedFields(m)
 		}, true},
 		"a field of another manager does not": {func(u *unstructured.Unstructured) { set(t, u, int64(9), "spec", "minReadySeconds") }, false},
@@ -161,7 +161,7 @@ func TestHash(t *testing.T) {
 func TestHashIsOursOnlyWithAnApplyEntryOfTheHub(t *testing.T) {
 	entry := metav1.ManagedFieldsEntry{
 		Manager: "hanse", Operation: metav1.ManagedFieldsOperationApply,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
 	}
 	tests := map[string]struct {
 		edit func(*metav1.ManagedFieldsEntry)
@@ -171,7 +171,7 @@ func TestHashIsOursOnlyWithAnApplyEntryOfTheHub(t *testing.T) {
 		"an update by hanse is not":        {func(e *metav1.ManagedFieldsEntry) { e.Operation = metav1.ManagedFieldsOperationUpdate }, false},
 		"an apply to a subresource is not": {func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }, false},
 		"another manager is not":           {func(e *metav1.ManagedFieldsEntry) { e.Manager = "hanse2" }, false},
-		"unreadable paths are not":         {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1.Raw = []byte(`{"x":1}`) }, false},
+		"unreadable paths are not":         {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1.SetRawString(`{"x":1}`) }, false},
 		"no paths are not":                 {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = nil }, false},
 	}
 	for name, tc := range tests {
@@ -189,7 +189,7 @@ func TestHashIsOursOnlyWithAnApplyEntryOfTheHub(t *testing.T) {
 
 // taken is what an update by another manager leaves of managedFields: paths (lines of the text above) go from our entry, and
 // theirs come in an entry of their own.
-func taken(t testing.TB, u *unstructured.Unstructured, manager, theirs string, lost ...string) {
+func taken(t *testing.T, u *unstructured.Unstructured, manager, theirs string, lost ...string) {
 	t.Helper()
 	text := live
 	for _, l := range lost {
@@ -200,7 +200,7 @@ func taken(t testing.TB, u *unstructured.Unstructured, manager, theirs string, l
 	}
 	entries := object(t, text).GetManagedFields()
 	u.SetManagedFields(append(entries, metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(theirs)},
+		Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(theirs),
 	}))
 }
 

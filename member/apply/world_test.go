@@ -1,0 +1,282 @@
+package apply_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/apply"
+)
+
+const (
+	hubUID   = types.UID("hub-1")
+	ownerUID = types.UID("template-1")
+)
+
+var (
+	environment *envtest.Environment
+	apiServer   *rest.Config
+	counter     atomic.Int32
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition("Widget", "widgets"), definition("Gadget", "gadgets")}}
+	config, err := environment.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = environment.Stop() }()
+	config.QPS = -1
+	apiServer = config
+	return m.Run()
+}
+
+var (
+	widget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
+	gadget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
+	configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	secret    = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	pod       = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	namespace = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	// ghost is a kind that the mapper believes in and the server does not serve.
+	ghost = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Ghost"}
+	// widgetV2 is a version that the server does not serve.
+	widgetV2 = schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Widget"}
+)
+
+var plurals = map[string]string{
+	"Widget": "widgets", "Gadget": "gadgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
+}
+
+// resolve knows the kinds above; of others it says what a mapper says.
+func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	plural, ok := plurals[gvk.Kind]
+	if !ok {
+		return schema.GroupVersionResource{}, false, fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: gvk.GroupKind()})
+	}
+	return gvk.GroupVersion().WithResource(plural), gvk.Kind != "Namespace", nil
+}
+
+func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
+	open := true
+	object := func(p map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: p}
+	}
+	most := 10.0
+	spec := object(map[string]apiextensionsv1.JSONSchemaProps{
+		"size":  {Type: "integer", Maximum: &most},
+		"color": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"red"`)}, {Raw: []byte(`"blue"`)}}},
+		"note":  {Type: "string"},
+		"free":  {Type: "object", XPreserveUnknownFields: &open},
+	})
+	root := object(map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &open}})
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".shop.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "shop.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
+// world is one namespace on the member and an Applier for it.
+type world struct {
+	*testing.T
+	admin   dynamic.Interface // somebody else on the member
+	applier *apply.Applier
+	ns      string
+	// intercept, if set, sees each request of the Applier; an answer of its own replaces the server's.
+	intercept func(*http.Request) *http.Response
+}
+
+// RoundTrip lets the test intercept a request, and refuses the verbs that the hub has no use for.
+func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
+	default:
+		w.Errorf("%s %s: a verb that the hub is not granted", r.Method, r.URL.Path)
+	}
+	if w.intercept != nil {
+		if answer := w.intercept(r); answer != nil {
+			return answer, nil
+		}
+	}
+	return next.RoundTrip(r)
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
+	}
+	w := &world{T: t, ns: fmt.Sprintf("t-%d", counter.Add(1))}
+	w.admin = dynamic.NewForConfigOrDie(apiServer)
+	w.applier = w.as(apiServer, hubUID)
+	w.create(object(namespace, "", w.ns, nil))
+	return w
+}
+
+// as returns an Applier with other credentials or for another hub.
+func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
+	w.Helper()
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) { return w.roundTrip(next, r) })
+	})
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return apply.New("m1", false, client, resolve, hub)
+}
+
+func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for k, v := range fields {
+		u.Object[k] = v
+	}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(ns)
+	u.SetName(name)
+	return u
+}
+
+func spec(fields map[string]any) map[string]any { return map[string]any{"spec": fields} }
+
+// intent asks for a widget.
+func (w *world) intent(fields map[string]any, digest string) member.ApplyIntent {
+	return w.intentOf(object(widget, w.ns, "web", spec(fields)), digest)
+}
+
+func (w *world) intentOf(manifest *unstructured.Unstructured, digest string) member.ApplyIntent {
+	return member.ApplyIntent{
+		Manifest: manifest, Owner: identity(manifest), OwnerUID: ownerUID, Digest: digest,
+		Adoption: hubv1.AdoptionNever, FieldConflict: hubv1.FieldConflictTake,
+	}
+}
+
+func identity(u *unstructured.Unstructured) hubv1.ObjectIdentity {
+	gvk := u.GroupVersionKind()
+	return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+func (w *world) withdrawal() member.WithdrawIntent {
+	return member.WithdrawIntent{
+		GVK: widget, Owner: identity(object(widget, w.ns, "web", nil)), OwnerUID: ownerUID, Policy: hubv1.RemovalDelete,
+	}
+}
+
+func (w *world) objects(gvk schema.GroupVersionKind, ns string) dynamic.ResourceInterface {
+	r, namespaced, err := resolve(gvk)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if !namespaced {
+		return w.admin.Resource(r)
+	}
+	return w.admin.Resource(r).Namespace(ns)
+}
+
+// create, get, edit and finish are what others do on the member.
+func (w *world) create(u *unstructured.Unstructured) *unstructured.Unstructured {
+	w.Helper()
+	out, err := w.objects(u.GroupVersionKind(), u.GetNamespace()).Create(w.Context(), u, metav1.CreateOptions{FieldManager: "kubectl-create"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) get() *unstructured.Unstructured {
+	w.Helper()
+	out, err := w.objects(widget, w.ns).Get(w.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) edit(patch string) *unstructured.Unstructured {
+	w.Helper()
+	out, err := w.objects(widget, w.ns).Patch(w.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) delete() {
+	w.Helper()
+	if err := w.objects(widget, w.ns).Delete(w.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// apply applies and fails the test if the outcome is another one.
+func (w *world) apply(in member.ApplyIntent, want result) member.Outcome {
+	w.Helper()
+	return w.check(w.applier.Apply(w.Context(), in), want)
+}
+
+func (w *world) withdraw(in member.WithdrawIntent, want result) member.Outcome {
+	w.Helper()
+	return w.check(w.applier.Withdraw(w.Context(), in), want)
+}
+
+// result is what a test says of an outcome.
+type result struct {
+	applied metav1.ConditionStatus
+	reason  string
+	wrote   bool
+	retry   member.Retry
+}
+
+func (w *world) check(out member.Outcome, want result) member.Outcome {
+	w.Helper()
+	got := result{out.Applied, out.Reason, out.Wrote, out.Retry}
+	if got != want {
+		w.Fatalf("got %+v %q, want %+v", got, out.Message, want)
+	}
+	if n := len([]rune(out.Message)); n > 256 {
+		w.Errorf("a message of %d characters", n)
+	}
+	return out
+}
+
+var (
+	written   = result{metav1.ConditionTrue, hubv1.ReasonApplied, true, member.RetryNever}
+	unchanged = result{metav1.ConditionTrue, hubv1.ReasonApplied, false, member.RetryNever}
+)
+
+func failed(reason string, retry member.Retry) result {
+	return result{metav1.ConditionFalse, reason, false, retry}
+}
