@@ -102,9 +102,14 @@ func TestPoliciesOfEqualRankConflict(t *testing.T) {
 			b:    []string{`mergePatch: {spec: {v: 1}}`},
 			want: "/spec/v",
 		},
-		"equal numbers of two notations agree": {
-			a: []string{`mergePatch: {spec: {v: 1}}`},
-			b: []string{`mergePatch: {spec: {v: 1.0}}`},
+		"a null may be the last rule": {
+			a: []string{`mergePatch: {spec: {v: 1}}`, `mergePatch: {spec: {v: null}}`},
+			b: []string{`mergePatch: {spec: {v: null}}`},
+		},
+		"a part conflicts with the other policy though both set the whole alike": {
+			a:    []string{`patches: [{op: replace, path: /spec/map, value: {x: 1}}, {op: replace, path: /spec/map/x, value: 2}]`},
+			b:    []string{`patches: [{op: replace, path: /spec/map, value: {x: 1}}]`},
+			want: "/spec/map/x",
 		},
 		"labels conflict key by key": {
 			a:    []string{`mergePatch: {metadata: {labels: {team: red, tier: gold}}}`},

@@ -79,6 +79,42 @@ func TestAnUnknownTierIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheLastOfManyRulesWins(t *testing.T) {
+	p := policyWith("a")
+	for i := range maxRules {
+		p.Spec.Rules = append(p.Spec.Rules, parseRule(t, fmt.Sprintf("priority: %d, mergePatch: {spec: {v: %d}}", i*7%5, i)))
+	}
+	got, err := renderWith(objectWith(map[string]any{}), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(map[string]any{"v": int64(62)}), got.Object["spec"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNumbersAreComparedByValue(t *testing.T) {
+	tests := map[string]struct {
+		a, b any
+		want bool
+	}{
+		"an integer and a float":    {int64(1), 1.0, true},
+		"a float and an integer":    {1.0, int64(1), true},
+		"an integer and a fraction": {int64(1), 1.5, false},
+		"inside of lists and maps":  {[]any{map[string]any{"a": int64(1)}}, []any{map[string]any{"a": 1.0}}, true},
+		"a number and its text":     {int64(1), "1", false},
+		"a list and a map":          {[]any{}, map[string]any{}, false},
+		"a null and a missing key":  {map[string]any{"a": nil}, map[string]any{"b": nil}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := equal(tc.a, tc.b); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 // A canary in an object or a patch is in no message.
 func TestErrorsHoldNoValues(t *testing.T) {
 	const canary = "canary-7f3a"

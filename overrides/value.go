@@ -48,49 +48,53 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// size is the length of v as JSON. It stops with an error at the bounds, and at a value that JSON cannot hold.
+// size is the length of v as JSON, or about so. It stops with an error at the bounds, and at a value that JSON cannot hold.
 func size(v any, maxBytes, maxLevels int) (int, error) {
-	if maxBytes < 0 {
-		return 0, ErrTooLarge
-	}
-	n, levels := 2, maxLevels-1
+	n := 0
 	switch v := v.(type) {
-	case nil:
-		return 4, nil
-	case bool, int64:
-		return 5, nil // about
+	case nil, bool, int64:
+		n = 5
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return 0, errNotJSON
 		}
-		return 8, nil // about
+		n = 8
 	case string:
-		return sizeOfString(v), nil
-	case []any:
-		if levels < 0 {
+		n = sizeOfString(v)
+	case []any, map[string]any:
+		if maxLevels == 0 {
 			return 0, errTooDeep
 		}
-		for _, c := range v {
-			m, err := size(c, maxBytes-n, levels)
-			if err != nil {
-				return 0, err
-			}
-			n += m + 1
-		}
-	case map[string]any:
-		if levels < 0 {
-			return 0, errTooDeep
-		}
-		for k, c := range v {
-			n += sizeOfString(k) + 2
-			m, err := size(c, maxBytes-n, levels)
-			if err != nil {
-				return 0, err
-			}
-			n += m
-		}
+		return sizeOfAll(v, maxBytes, maxLevels-1)
 	default:
 		return 0, errNotJSON
+	}
+	if n > maxBytes {
+		return 0, ErrTooLarge
+	}
+	return n, nil
+}
+
+func sizeOfAll(v any, maxBytes, maxLevels int) (int, error) {
+	n := 2
+	add := func(key int, c any) error {
+		m, err := size(c, maxBytes-n-key, maxLevels)
+		n += key + m
+		return err
+	}
+	if list, ok := v.([]any); ok {
+		for _, c := range list {
+			if err := add(1, c); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if object, ok := v.(map[string]any); ok {
+		for k, c := range object {
+			if err := add(sizeOfString(k)+2, c); err != nil {
+				return 0, err
+			}
+		}
 	}
 	if n > maxBytes {
 		return 0, ErrTooLarge
