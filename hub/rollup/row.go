@@ -25,8 +25,7 @@ const (
 // newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
-	absent := t.State == hubv1.TargetAbsent
-	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (!absent || rowsOf != in.BindingGeneration) {
+	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
 		// It tells of an earlier absence. Taken for this one, it would drop an entry whose object is still there.
 		previous = nil
 	}
@@ -38,19 +37,28 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		row = away(previous, t, fact)
 	case !known || fact.Outcome == nil:
 		row = unheard(previous, t, in)
-	case absent:
+	case t.State == hubv1.TargetAbsent:
 		row = withdrawing(previous, t, fact)
 	default:
 		row = holding(previous, t, fact, in)
 	}
 	bound(&row)
+	reported := known && (fact.IsHub || fact.Outcome != nil)
+	return date(row, previous, reported, in.Now)
+}
+
+// date moves the time of a row only if it says something else. reported is false for a row that was only carried on.
+func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
+	switch {
+	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
+		row.LastTransitionTime = &now
+	case previous.LastTransitionTime == nil && reported:
+		row.LastTransitionTime = &now // it had been cut off, see fit
+	default:
+		row.LastTransitionTime = previous.LastTransitionTime
+	}
 	if previous != nil && sameJSON(previous.Observed, row.Observed) {
 		row.Observed = previous.Observed
-	}
-	if previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason {
-		row.LastTransitionTime = &in.Now
-	} else if row.LastTransitionTime = previous.LastTransitionTime; row.LastTransitionTime == nil && known && (fact.IsHub || fact.Outcome != nil) {
-		row.LastTransitionTime = &in.Now // it had been cut off, see fit
 	}
 	return *row.DeepCopy()
 }
