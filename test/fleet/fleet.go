@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -71,6 +72,7 @@ type Cluster struct {
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	_ = clientgoscheme.AddToScheme(s) // these fail only for kinds registered twice
+	_ = apiextensionsv1.AddToScheme(s)
 	_ = hubv1.AddToScheme(s)
 	return s
 }
