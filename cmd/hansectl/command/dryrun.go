@@ -1,0 +1,16 @@
+package command
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// notWriting reads and does nothing else.
+type notWriting struct{ client.Client }
+
+func (notWriting) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
+func (notWriting) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
+func (notWriting) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return nil
+}

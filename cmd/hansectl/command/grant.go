@@ -1,0 +1,186 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// grants are what the member lets the hub do. They are the rules of the chart hanse-member.
+type grants struct {
+	kinds            []kindGrant
+	createNamespaces bool
+}
+
+// kindGrant is one resource that the hub may write.
+type kindGrant struct{ group, resource string }
+
+var (
+	errGrant = errors.New("want group/resource, such as monitoring.coreos.com/prometheuses, or a resource of the core group, such as configmaps")
+	group    = regexp.MustCompile(`^[a-z0-9.-]*$`)
+	resource = regexp.MustCompile(`^[a-z0-9]+$`)
+)
+
+func parseGrants(texts []string) ([]kindGrant, error) {
+	var out []kindGrant
+	for _, text := range texts {
+		g := kindGrant{resource: text}
+		if before, after, found := strings.Cut(text, "/"); found {
+			g = kindGrant{before, after}
+		}
+		if !group.MatchString(g.group) || !resource.MatchString(g.resource) {
+			return nil, fmt.Errorf("--grant %q: %w", text, errGrant)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// rules of the hub's ClusterRole on the member.
+func (g grants) rules() []rbacv1.PolicyRule {
+	read := []string{"get", "list", "watch"}
+	out := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "nodes"}, Verbs: read},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: read},
+	}
+	if g.createNamespaces {
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "patch"}})
+	}
+	byGroup := map[string]int{} // index of the rule
+	for _, k := range g.kinds {
+		i, found := byGroup[k.group]
+		if !found {
+			i = len(out)
+			byGroup[k.group] = i
+			out = append(out, rbacv1.PolicyRule{APIGroups: []string{k.group}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+		}
+		if !slices.Contains(out[i].Resources, k.resource) {
+			out[i].Resources = append(out[i].Resources, k.resource)
+		}
+	}
+	return out
+}
+
+var (
+	errManaged = errors.New("--grant and --create-namespaces cannot change what something else manages")
+	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
+)
+
+// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as it
+// is. change says whether the rules of an existing ClusterRole are to become these.
+func (g grants) set(ctx context.Context, w io.Writer, m *memberCluster, change bool) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
+	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
+	switch {
+	case err == nil && !ours(account):
+		return useForeign(w, account, change)
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading ServiceAccount %s/%s of the member: %w", account.Namespace, account.Name, err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}
+	if err := put(ctx, w, m, ns, "namespace", func() error { return nil }); err != nil {
+		return err
+	}
+	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
+	if err := put(ctx, w, m, account, "serviceaccount", func() error {
+		account.AutomountServiceAccountToken = ptr.To(false) // the token is for the hub, no pod uses it
+		return mark(account)
+	}); err != nil {
+		return err
+	}
+	return g.setRole(ctx, w, m, change)
+}
+
+func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error {
+	by := cmp.Or(account.Labels[managedByLabel], "somebody else")
+	if release := account.Annotations["meta.helm.sh/release-name"]; release != "" {
+		by += ", release " + release
+	}
+	if change {
+		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds there", account.Namespace, account.Name, by, errManaged)
+	}
+	says(w, "serviceaccount/"+account.Name, "exists, managed by %s: its RBAC is left as it is", by)
+	return nil
+}
+
+func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, change bool) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
+	if err := put(ctx, w, m, role, "clusterrole", func() error {
+		if role.ResourceVersion == "" || change {
+			role.Rules = g.rules()
+		}
+		return mark(role)
+	}); err != nil {
+		return err
+	}
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Verbs, "delete") {
+			says(w, "", "grants %s", strings.Join(resources(rule), ", "))
+		}
+	}
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "delete") }) {
+		says(w, "", "grants no kind yet: run join again with --grant group/resource")
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
+	return put(ctx, w, m, binding, "clusterrolebinding", func() error {
+		if binding.ResourceVersion == "" { // it is immutable
+			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
+		}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
+		return mark(binding)
+	})
+}
+
+func resources(rule rbacv1.PolicyRule) []string {
+	var out []string
+	for _, g := range rule.APIGroups {
+		for _, r := range rule.Resources {
+			out = append(out, strings.TrimPrefix(g+"/"+r, "/"))
+		}
+	}
+	return out
+}
+
+// mark puts our labels on an object, unless it is another's.
+func mark(o client.Object) error {
+	if o.GetResourceVersion() != "" && !ours(o) {
+		return errTaken
+	}
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for k, v := range ourLabels() {
+		labels[k] = v
+	}
+	o.SetLabels(labels)
+	return nil
+}
+
+// put creates or changes an object and says so.
+func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kind string, change func() error) error {
+	did, err := controllerutil.CreateOrUpdate(ctx, c, o, change)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("writing %s/%s: somebody else writes to it just now, try again: %w", kind, o.GetName(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s/%s: %w", kind, o.GetName(), err)
+	}
+	says(w, kind+"/"+o.GetName(), "%s", did)
+	return nil
+}

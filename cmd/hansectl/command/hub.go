@@ -1,0 +1,121 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// hub is the hub that the flags name.
+type hub struct {
+	flags   *genericclioptions.ConfigFlags
+	streams genericiooptions.IOStreams
+	version string
+}
+
+// adjust makes a client config ours.
+func (h *hub) adjust(config *rest.Config) *rest.Config {
+	config.UserAgent = "hansectl/" + h.version
+	config.QPS = -1 // the API server's priority and fairness decides
+	config.WarningHandler = rest.NewWarningWriter(h.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return config
+}
+
+// connect returns a client of the hub and its address.
+func (h *hub) connect() (client.Client, string, error) {
+	config, err := h.flags.ToRESTConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the hub: %w", err)
+	}
+	c, err := newClient(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("connecting to the hub %s: %w", config.Host, err)
+	}
+	return c, config.Host, nil
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+// completeClusters offers the names of MemberClusters.
+func (h *hub) completeClusters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, _, err := h.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var members hubv1.MemberClusterList
+	if err := c.List(cmd.Context(), &members); err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, m := range members.Items {
+		if strings.HasPrefix(m.Name, typed) {
+			names = append(names, m.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// pageSize of lists that may be long.
+const pageSize = 500
+
+// eachBinding reads all bindings, page by page.
+func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingObject)) error {
+	var namespaced hubv1.ResourceBindingList
+	for {
+		if err := c.List(ctx, &namespaced, client.Limit(pageSize), client.Continue(namespaced.Continue)); err != nil {
+			return fmt.Errorf("listing ResourceBindings: %w", err)
+		}
+		for i := range namespaced.Items {
+			visit(&namespaced.Items[i])
+		}
+		if namespaced.Continue == "" {
+			break
+		}
+	}
+	var cluster hubv1.ClusterResourceBindingList
+	for {
+		if err := c.List(ctx, &cluster, client.Limit(pageSize), client.Continue(cluster.Continue)); err != nil {
+			return fmt.Errorf("listing ClusterResourceBindings: %w", err)
+		}
+		for i := range cluster.Items {
+			visit(&cluster.Items[i])
+		}
+		if cluster.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// countObjects counts, by cluster, the hub objects that the cluster shall hold.
+func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
+	counts := map[string]int{}
+	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
+		for _, t := range b.BindingSpec().Clusters {
+			if t.State == hubv1.TargetPresent {
+				counts[t.Name]++
+			}
+		}
+	})
+	return counts, err
+}

@@ -1,0 +1,215 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// tokenPatience is how long a member's controller may take to fill a Secret with a token.
+const tokenPatience = 15 * time.Second
+
+// join is one run of the command.
+type join struct {
+	hub *hub
+
+	name              string
+	member            memberFlags
+	memberServer      string
+	region, zone      string
+	labels            map[string]string
+	allowedNamespaces string
+	grants            []string
+	createNamespaces  bool
+	tokenLifetime     time.Duration
+	leavePolicy       string
+	dryRun            string
+	wait              bool
+	timeout           time.Duration
+
+	// What the user set himself: an existing MemberCluster or ClusterRole is changed in nothing else.
+	allowedGiven, leaveGiven, grantsGiven bool
+}
+
+func newJoin(h *hub) *cobra.Command {
+	j := &join{hub: h}
+	cmd := &cobra.Command{
+		Use:   "join NAME --member-kubeconfig FILE",
+		Short: "Join a cluster to the hub, or refresh its credentials",
+		Long: `Join a cluster to the hub.
+
+On the member it makes the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding with the kinds that you
+grant, and a token. If the chart hanse-member is installed there, its account and RBAC are used as they are.
+On the hub it makes a Secret with the address of the member and this token, and a MemberCluster.
+
+The member kubeconfig is used from here only: of it, nothing but server and CA goes to the hub. Run it again with the same
+name to refresh the token; labels and what else you name are then changed, the rest stays.`,
+		Example: `  # The member grants two kinds; its region is read from its nodes
+  hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
+
+  # The hub reaches the member at another address, and may send objects of team namespaces only
+  hansectl join eu-fra-1 --member-kubeconfig admin.kubeconfig --member-context fra --member-server https://10.8.0.4:6443 \
+    --region eu-central-1 --allowed-namespaces team
+
+  # What would it do?
+  hansectl join ap-se-1 --member-kubeconfig ap-se-1.kubeconfig --dry-run=client`,
+		Args: arguments("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.name = args[0]
+			j.allowedGiven, j.leaveGiven = cmd.Flags().Changed("allowed-namespaces"), cmd.Flags().Changed("leave-policy")
+			j.grantsGiven = cmd.Flags().Changed("grant") || cmd.Flags().Changed("create-namespaces")
+			wanted, kinds, err := j.parse()
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return j.run(cmd.Context(), wanted, grants{kinds: kinds, createNamespaces: j.createNamespaces})
+		},
+		ValidArgsFunction: h.completeClusters,
+	}
+	f := cmd.Flags()
+	j.member.addTo(cmd, "used from this machine to make the hub's account there. Required.")
+	f.StringVar(&j.memberServer, "member-server", "", "Address at which the hub reaches the member, such as https://10.8.0.4:6443. That of the member kubeconfig if it is not given.")
+	f.StringVar(&j.region, "region", "", "Region of the member, as label "+hubv1.RegionLabel+". Read from its nodes if it is not given.")
+	f.StringVar(&j.zone, "zone", "", "Zone of the member, as label "+hubv1.ZoneLabel+". Read from its nodes if it is not given.")
+	f.StringToStringVar(&j.labels, "labels", nil, "Labels of the MemberCluster, as key=value,key=value.")
+	f.StringVar(&j.allowedNamespaces, "allowed-namespaces", "All", "Hub namespaces whose objects may go to the member: All, None, or a label selector such as team=metrics.")
+	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as group/resource; may be given more than once.")
+	f.BoolVar(&j.createNamespaces, "create-namespaces", true, "Let the hub create namespaces that objects need.")
+	f.DurationVar(&j.tokenLifetime, "token-lifetime", 0, "Request a token of this lifetime. 0 makes one that does not expire, where the member has a controller for that.")
+	f.StringVar(&j.leavePolicy, "leave-policy", string(hubv1.RemovalOrphan), "What becomes of the member's objects when it leaves: Orphan or Delete.")
+	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
+	f.BoolVar(&j.wait, "wait", true, "Wait until the member is Ready.")
+	f.DurationVar(&j.timeout, "timeout", time.Minute, "How long to wait.")
+	return cmd
+}
+
+var errValue = errors.New("not possible")
+
+// parse checks the input and returns the MemberCluster as wanted.
+func (j *join) parse() (*hubv1.MemberCluster, []kindGrant, error) {
+	if faults := validation.IsDNS1123Label(j.name); len(faults) > 0 {
+		return nil, nil, fmt.Errorf("NAME %q: %w: %s", j.name, errValue, faults[0])
+	}
+	if j.member.kubeconfig == "" {
+		return nil, nil, fmt.Errorf("--member-kubeconfig is %w without a file", errValue)
+	}
+	if j.dryRun != "none" && j.dryRun != "client" {
+		return nil, nil, fmt.Errorf("--dry-run %q: %w: want none or client", j.dryRun, errValue)
+	}
+	if j.tokenLifetime != 0 && j.tokenLifetime < shortestToken {
+		return nil, nil, fmt.Errorf("--token-lifetime %s: %w: servers grant at least %s", j.tokenLifetime, errValue, shortestToken)
+	}
+	leave := hubv1.RemovalPolicy(j.leavePolicy)
+	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
+		return nil, nil, fmt.Errorf("--leave-policy %q: %w: want Orphan or Delete", j.leavePolicy, errValue)
+	}
+	allowed, err := parseAllowed(j.allowedNamespaces)
+	if err != nil {
+		return nil, nil, err
+	}
+	labels, err := j.wantedLabels()
+	if err != nil {
+		return nil, nil, err
+	}
+	kinds, err := parseGrants(j.grants)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &hubv1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: labels},
+		Spec: hubv1.MemberClusterSpec{
+			Connection: hubv1.Connection{
+				Type:   hubv1.ConnectionDirect,
+				Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: j.name, Key: secretKey}},
+			},
+			AllowedNamespaces: allowed,
+			Leave:             hubv1.LeavePolicy{Policy: leave},
+		},
+	}, kinds, nil
+}
+
+func parseAllowed(text string) (hubv1.AllowedNamespaces, error) {
+	switch text {
+	case string(hubv1.NamespacesFromAll), string(hubv1.NamespacesFromNone):
+		return hubv1.AllowedNamespaces{From: hubv1.NamespacesFrom(text)}, nil
+	case "":
+		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces is %w without All, None or a label selector", errValue)
+	}
+	selector, err := metav1.ParseToLabelSelector(text)
+	if err != nil {
+		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces %q is neither All nor None nor a label selector: %w", text, err)
+	}
+	return hubv1.AllowedNamespaces{From: hubv1.NamespacesFromSelector, Selector: selector}, nil
+}
+
+func (j *join) wantedLabels() (map[string]string, error) {
+	labels := map[string]string{}
+	maps.Copy(labels, j.labels)
+	for _, l := range []struct{ flag, key, value string }{{"--region", hubv1.RegionLabel, j.region}, {"--zone", hubv1.ZoneLabel, j.zone}} {
+		if l.value == "" {
+			continue
+		}
+		if other, set := labels[l.key]; set && other != l.value {
+			return nil, fmt.Errorf("%s %q and --labels %s=%s: %w: they differ", l.flag, l.value, l.key, other, errValue)
+		}
+		labels[l.key] = l.value
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])...)
+		if len(faults) > 0 {
+			return nil, fmt.Errorf("label %s=%s: %w: %s", key, labels[key], errValue, strings.Join(faults, "; "))
+		}
+	}
+	return labels, nil
+}
+
+// run does the member's side, then the hub's, and waits.
+func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) error {
+	out := j.hub.streams.Out
+	onHub, hubAddress, err := j.hub.connect()
+	if err != nil {
+		return err
+	}
+	m, err := j.member.open(ctx, j.hub, j.memberServer)
+	if err != nil {
+		return err
+	}
+	existing, err := admit(ctx, onHub, j.name, m.clusterID)
+	if err != nil {
+		return err
+	}
+	if j.dryRun == "client" {
+		m.Client, onHub = notWriting{m.Client}, notWriting{onHub}
+		fmt.Fprintln(out, "Dry run: nothing is changed.")
+	}
+
+	fmt.Fprintf(out, "Member %s at %s, cluster ID %s\n", j.name, m.address.server, m.clusterID)
+	if err := g.set(ctx, out, m, j.grantsGiven); err != nil {
+		return fmt.Errorf("preparing the member %s: %w", j.name, err)
+	}
+	token := "dry run"
+	if j.dryRun == "client" {
+		says(out, "token", "made or refreshed")
+	} else if token, err = m.token(ctx, out, j.tokenLifetime, tokenPatience); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(out, "Hub at %s\n", hubAddress)
+	if err := j.register(ctx, onHub, m, existing, wanted, token); err != nil {
+		return err
+	}
+	if j.dryRun == "client" || !j.wait {
+		return nil
+	}
+	return j.awaitReady(ctx, onHub)
+}

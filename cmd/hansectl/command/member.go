@@ -1,0 +1,85 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member. The
+// chart hanse-member calls them so, too.
+const accountName = "hanse"
+
+// memberFlags name a member as its admin sees it.
+type memberFlags struct {
+	kubeconfig, context string
+}
+
+func (f *memberFlags) addTo(cmd *cobra.Command, why string) {
+	cmd.Flags().StringVar(&f.kubeconfig, "member-kubeconfig", "", "Kubeconfig of an admin of the member, "+why)
+	cmd.Flags().StringVar(&f.context, "member-context", "", "Context in the member kubeconfig. Its current one if it is not given.")
+}
+
+// memberCluster is a member as its admin sees it.
+type memberCluster struct {
+	client.Client
+	address   address // as the hub shall reach it
+	clusterID string  // uid of kube-system
+}
+
+var errNoID = errors.New("its namespace kube-system has no uid")
+
+// open connects to the member. server is its address for the hub, empty for the one in the kubeconfig.
+func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCluster, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the member kubeconfig %s: %w", f.kubeconfig, err)
+	}
+	a, err := addressOf(raw, f.context, server)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.kubeconfig, err)
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the member kubeconfig %s: %w", f.kubeconfig, err)
+	}
+	c, err := newClient(h.adjust(config))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the member %s: %w", config.Host, err)
+	}
+	m := &memberCluster{Client: c, address: a}
+	var system corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return nil, fmt.Errorf("reading namespace kube-system of the member %s, whose uid says which cluster it is: %w", config.Host, err)
+	}
+	if m.clusterID = string(system.UID); m.clusterID == "" {
+		return nil, fmt.Errorf("identifying the member %s: %w", config.Host, errNoID)
+	}
+	return m, nil
+}
+
+// managedBy says who made an object.
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedByUs    = "hansectl"
+)
+
+func ourLabels() map[string]string {
+	return map[string]string{managedByLabel: managedByUs, "app.kubernetes.io/part-of": "hanse"}
+}
+
+func ours(o client.Object) bool { return o.GetLabels()[managedByLabel] == managedByUs }
+
+// says prints what was done to one object.
+func says(w io.Writer, object, format string, args ...any) {
+	fmt.Fprintf(w, "  %-34s %s\n", object, fmt.Sprintf(format, args...))
+}

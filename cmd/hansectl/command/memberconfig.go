@@ -1,0 +1,86 @@
+package command
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// address is how the hub reaches a member: all that is taken from the user's kubeconfig.
+type address struct {
+	server     string
+	serverName string // what the certificate must be for, if not the host of server
+	ca         []byte // PEM
+}
+
+var errRefused = errors.New("cannot be used for the hub")
+
+// addressOf takes a member's address from the user's kubeconfig. How the user logs in does not matter: exec and files stay on
+// this machine. server takes the place of the kubeconfig's address if it is not empty.
+func addressOf(config clientcmdapi.Config, context, server string) (address, error) {
+	if context == "" {
+		context = config.CurrentContext
+	}
+	current := config.Contexts[context]
+	if current == nil {
+		return address{}, fmt.Errorf("the member kubeconfig has no context %q: name one of its contexts with --member-context", context)
+	}
+	cluster := config.Clusters[current.Cluster]
+	if cluster == nil {
+		return address{}, fmt.Errorf("the member kubeconfig has no cluster %q, which its context %q names", current.Cluster, context)
+	}
+	refuse := func(format string, args ...any) (address, error) {
+		return address{}, fmt.Errorf("cluster %q of the member kubeconfig %w: %s", current.Cluster, errRefused, fmt.Sprintf(format, args...))
+	}
+	if cluster.InsecureSkipTLSVerify {
+		return refuse("it sets insecure-skip-tls-verify, and the hub talks to no server that it cannot verify: remove it and set certificate-authority-data")
+	}
+	if cluster.ProxyURL != "" && server == "" {
+		return refuse("it sets proxy-url, and the hub uses no proxy: say with --member-server at which address the hub reaches the cluster")
+	}
+	ca, err := authorityOf(cluster)
+	if err != nil {
+		return refuse("%v", err)
+	}
+	a := address{server: strings.TrimRight(cluster.Server, "/"), serverName: cluster.TLSServerName, ca: ca}
+	if server != "" {
+		a.server = strings.TrimRight(server, "/")
+	}
+	if u, err := url.Parse(a.server); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return refuse("its server %q is not like https://203.0.113.7:6443: correct it, or set --member-server", a.server)
+	}
+	return a, nil
+}
+
+func authorityOf(cluster *clientcmdapi.Cluster) ([]byte, error) {
+	ca := cluster.CertificateAuthorityData
+	if len(ca) == 0 && cluster.CertificateAuthority != "" {
+		var err error
+		if ca, err = os.ReadFile(cluster.CertificateAuthority); err != nil {
+			return nil, fmt.Errorf("its certificate-authority cannot be read: %w", err)
+		}
+	}
+	switch {
+	case len(ca) == 0:
+		return nil, errors.New("it has no certificate-authority-data, and the hub does not trust the CAs of its machine: put the CA of the API server there")
+	case !x509.NewCertPool().AppendCertsFromPEM(ca):
+		return nil, errors.New("its certificate authority holds no PEM certificate")
+	}
+	return ca, nil
+}
+
+// kubeconfig for the hub: address and token, nothing else.
+func (a address) kubeconfig(name, token string) ([]byte, error) {
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{accountName: {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: accountName}},
+		CurrentContext: name,
+	})
+}

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	pollEvery = 500 * time.Millisecond
+	// sayEvery is how long a wait is silent while nothing changes.
+	sayEvery = 10 * time.Second
+)
+
+// errTimeout means that the time for a wait is over.
+var errTimeout = errors.New("timed out")
+
+// look says how far something is.
+type look func(ctx context.Context) (state string, done bool, err error)
+
+// await looks again and again until that is done, and prints each new state with the time since the beginning. After the
+// timeout it returns errTimeout, with the last state.
+func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (string, error) {
+	began := time.Now()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	said, saidAt := "", began
+	for {
+		state, done, err := at(ctx)
+		if err != nil {
+			return state, err
+		}
+		if state != said || done || time.Since(saidAt) >= sayEvery {
+			fmt.Fprintf(w, "  %3.0fs  %s\n", time.Since(began).Seconds(), state)
+			said, saidAt = state, time.Now()
+		}
+		if done {
+			return state, nil
+		}
+		select {
+		case <-ctx.Done():
+			return state, context.Cause(ctx)
+		case <-timer.C:
+			return state, fmt.Errorf("%w after %s", errTimeout, timeout)
+		case <-tick.C:
+		}
+	}
+}

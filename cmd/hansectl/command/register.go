@@ -1,0 +1,205 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	// secretKey of the kubeconfig in the Secret.
+	secretKey = "kubeconfig"
+	// clusterIDAnnotation on the Secret says which cluster it is for, so that a later unjoin touches no other one.
+	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
+)
+
+var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
+
+// admit reads the MemberClusters and says whether this cluster may join under this name. It returns the MemberCluster of that
+// name, or nil.
+func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hubv1.MemberCluster, error) {
+	var members hubv1.MemberClusterList
+	err := hub.List(ctx, &members)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, errNoHub
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing MemberClusters on the hub: %w", err)
+	}
+	var ns corev1.Namespace
+	if err := hub.Get(ctx, client.ObjectKey{Name: hubv1.SystemNamespace}, &ns); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("namespace %s is missing on the hub: %w", hubv1.SystemNamespace, errNoHub)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading namespace %s of the hub: %w", hubv1.SystemNamespace, err)
+	}
+	return admitted(members.Items, name, clusterID)
+}
+
+// admitted is the decision: a cluster has one name, and a name has one cluster.
+func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.MemberCluster, error) {
+	var existing *hubv1.MemberCluster
+	for i := range members {
+		m := &members[i]
+		if m.Name == name {
+			existing = m
+		} else if m.Status.ClusterID == clusterID {
+			return nil, fmt.Errorf("this cluster (kube-system uid %s) is a member already, as membercluster/%s: join with that name to refresh its token, or unjoin it first", clusterID, m.Name)
+		}
+	}
+	switch {
+	case existing == nil:
+		return nil, nil
+	case existing.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("membercluster/%s is leaving: wait until it is gone (hansectl unjoin %s), then join", name, name)
+	case existing.Spec.Connection.Type != hubv1.ConnectionDirect || existing.Spec.Connection.Direct == nil:
+		return nil, fmt.Errorf("membercluster/%s is connected by %s: join is for %s connections", name, existing.Spec.Connection.Type, hubv1.ConnectionDirect)
+	case existing.Status.ClusterID != "" && existing.Status.ClusterID != clusterID:
+		return nil, fmt.Errorf("membercluster/%s is another cluster (kube-system uid %s, this one is %s): choose another name, or unjoin that one first", name, existing.Status.ClusterID, clusterID)
+	}
+	return existing, nil
+}
+
+// register writes the Secret, then the MemberCluster.
+func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster, existing, wanted *hubv1.MemberCluster, token string) error {
+	ref := wanted.Spec.Connection.Direct.KubeconfigSecretRef
+	if existing != nil {
+		ref = existing.Spec.Connection.Direct.KubeconfigSecretRef
+	}
+	kubeconfig, err := m.address.kubeconfig(j.name, token)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig for the hub: %w", err)
+	}
+	did, err := putSecret(ctx, hub, ref, kubeconfig, m.clusterID, existing != nil)
+	if err != nil {
+		return err
+	}
+	out := j.hub.streams.Out
+	says(out, "secret/"+ref.Name, "%s: server, CA and token of the member", did)
+
+	member := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name}}
+	if err := put(ctx, out, hub, member, "membercluster", func() error {
+		j.change(member, wanted)
+		return nil
+	}); err != nil {
+		return err
+	}
+	says(out, "", "allowedNamespaces %s, leave %s", describeAllowed(member.Spec.AllowedNamespaces), member.Spec.Leave.Policy)
+	return nil
+}
+
+// change makes a MemberCluster as wanted; of one that exists, only what the user has named.
+func (j *join) change(member, wanted *hubv1.MemberCluster) {
+	if member.Labels == nil && len(wanted.Labels) > 0 {
+		member.Labels = map[string]string{}
+	}
+	maps.Copy(member.Labels, wanted.Labels)
+	if member.ResourceVersion == "" {
+		member.Spec = wanted.Spec
+		return
+	}
+	if j.allowedGiven {
+		member.Spec.AllowedNamespaces = wanted.Spec.AllowedNamespaces
+	}
+	if j.leaveGiven {
+		member.Spec.Leave.Policy = wanted.Spec.Leave.Policy
+	}
+}
+
+func describeAllowed(a hubv1.AllowedNamespaces) string {
+	if a.From == hubv1.NamespacesFromSelector {
+		return metav1.FormatLabelSelector(a.Selector)
+	}
+	return string(a.From)
+}
+
+// putSecret writes the kubeconfig without reading what is there. known says that the MemberCluster names this Secret.
+func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, kubeconfig []byte, clusterID string, known bool) (string, error) {
+	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: ref.Name}
+	there := secretMetadata(key)
+	err := hub.Get(ctx, key, there)
+	switch {
+	case apierrors.IsNotFound(err):
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: key.Namespace, Name: key.Name, Labels: ourLabels(), Annotations: map[string]string{clusterIDAnnotation: clusterID},
+			},
+			Data: map[string][]byte{ref.Key: kubeconfig},
+		}
+		if err := hub.Create(ctx, secret); err != nil {
+			return "", fmt.Errorf("creating Secret %s on the hub: %w", key, err)
+		}
+		return "created", nil
+	case err != nil:
+		return "", fmt.Errorf("reading Secret %s of the hub: %w", key, err)
+	case !known && !ours(there):
+		return "", fmt.Errorf("the hub has a Secret %s that hansectl did not make: choose another name for the member", key)
+	}
+	change := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: map[string]string{clusterIDAnnotation: clusterID}},
+		Data:       map[string][]byte{ref.Key: kubeconfig},
+	}
+	before := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := hub.Patch(ctx, change, client.MergeFrom(before)); err != nil {
+		return "", fmt.Errorf("changing Secret %s on the hub: %w", key, err)
+	}
+	return "updated", nil
+}
+
+func secretMetadata(key client.ObjectKey) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return m
+}
+
+// awaitReady waits for the hub to reach the member.
+func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
+	out := j.hub.streams.Out
+	fmt.Fprintf(out, "Waiting until membercluster/%s is Ready\n", j.name)
+	seen := false
+	state, err := await(ctx, out, j.timeout, func(ctx context.Context) (string, bool, error) {
+		var m hubv1.MemberCluster
+		if err := hub.Get(ctx, client.ObjectKey{Name: j.name}, &m); err != nil {
+			return "", false, fmt.Errorf("reading MemberCluster %s: %w", j.name, err)
+		}
+		ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
+		if ready == nil {
+			return "the hub has not looked at it yet", false, nil
+		}
+		seen = true
+		if ready.Status == metav1.ConditionTrue {
+			return fmt.Sprintf("Ready: %s, region %s", m.Status.Version.Kubernetes, regionOf(&m)), true, nil
+		}
+		return because(ready), false, nil
+	})
+	if !errors.Is(err, errTimeout) {
+		return err
+	}
+	hint := "the hub goes on trying: kubectl get mcl"
+	if !seen {
+		hint = "does a hub run? kubectl get lease hanse-hub -n " + hubv1.SystemNamespace
+	}
+	return fmt.Errorf("waiting for membercluster/%s to be Ready: %w: %s; it stays joined, %s", j.name, err, state, hint)
+}
+
+func regionOf(m *hubv1.MemberCluster) string {
+	if region := m.SelectableLabels()[hubv1.RegionLabel]; region != "" {
+		return region
+	}
+	return "unknown"
+}
+
+func because(c *metav1.Condition) string {
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Reason + ": " + c.Message
+}

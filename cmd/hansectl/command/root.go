@@ -1,0 +1,98 @@
+// Package command has the commands of hansectl, one file each, and what they share.
+//
+// Commands talk to API servers as the user who runs them and decide little: what is shown is decided in view, which
+// placement an object follows in placement, everything else by the hub.
+//   - What a command changes it names, line by line, on standard output as it happens.
+//   - Every command can be run again: it finishes what an earlier run has left undone.
+//   - Credentials of members are written to the hub and never read back.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// New returns the root command. name is what the user calls it, "hansectl" or "kubectl hanse".
+func New(name, version string, streams genericiooptions.IOStreams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "hansectl",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		Short:         "Join clusters to a hub of Hanse and see what runs where",
+		Long:          "hansectl joins clusters to a hub of Hanse and shows what runs where. The usual flags of kubectl name the hub.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          usage(cobra.NoArgs),
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+
+	h := &hub{flags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50), streams: streams, version: version}
+	h.flags.WrapConfigFn = h.adjust
+	h.flags.AddFlags(root.PersistentFlags())
+
+	get := &cobra.Command{
+		Use: "get", Short: "List what the hub knows", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	get.AddCommand(newGetClusters(h))
+	root.AddCommand(newJoin(h), newUnjoin(h), get, newStatus(h), newUninstall(h), newVersion(version, streams))
+	rename(root, name)
+	return root
+}
+
+func newVersion(version string, streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of hansectl", Args: usage(cobra.NoArgs),
+		Example: "  hansectl version",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(streams.Out, "hansectl %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
+
+// rename writes the examples for the name that the user calls.
+func rename(cmd *cobra.Command, name string) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  hansectl ", "  "+name+" ")
+	for _, sub := range cmd.Commands() {
+		rename(sub, name)
+	}
+}
+
+// usage gives errors about arguments a hint.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError(cmd, err)
+		}
+		return nil
+	}
+}
+
+func usageError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())
+}
+
+// arguments wants just these, by name.
+func arguments(names ...string) cobra.PositionalArgs {
+	return usage(func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	})
+}
+
+var errOutput = errors.New("want json or yaml")

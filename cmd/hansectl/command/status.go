@@ -1,0 +1,204 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+func newStatus(h *hub) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "status (KIND NAME | KIND/NAME)",
+		Short: "Show one object of the hub: where it runs, how it does there, and why not elsewhere",
+		Long: `Show one object of the hub, with one row per cluster:
+
+  GEN      generation of the hub object that the cluster holds / that the hub has
+  APPLIED  whether the cluster holds what is desired now
+  READY    replicas that are ready / replicas that there are; ? if that is the last known number
+  AS OF    live, or how long ago the cluster was last heard
+
+KIND is a kind, a plural or a short name, with its group if it needs one: prometheus, prometheuses.monitoring.coreos.com.`,
+		Example: `  hansectl status prometheus web -n monitoring
+
+  # A kind that two API groups have
+  hansectl status clusters.postgresql.cnpg.io orders -n shop
+
+  # For a script
+  hansectl status deployment/web -o json | jq '.summary'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.Count(args[0], "/") == 1 {
+				return nil
+			}
+			return arguments("KIND", "NAME")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				args = strings.Split(args[0], "/")
+			}
+			return status(cmd.Context(), h, out, args[0], args[1])
+		},
+	}
+	out.addTo(cmd)
+	return cmd
+}
+
+func status(ctx context.Context, h *hub, out output, kind, name string) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := h.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	object, err := readObject(ctx, c, id, version)
+	if err != nil {
+		return err
+	}
+	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if object == nil && binding == nil {
+		return fmt.Errorf("the hub has no %s", id)
+	}
+	var members hubv1.MemberClusterList
+	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
+		return fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	found := view.Of(id, object, binding, members.Items)
+	if binding == nil {
+		around, err := h.surroundings(ctx, c, id.Namespace)
+		if err != nil {
+			return err
+		}
+		found.NotFederated = view.WhyNot(id, object, around)
+	}
+	return out.print(h.streams.Out, found)
+}
+
+// identify finds the kind that the user means, as kubectl does.
+func (h *hub) identify(kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
+	mapper, err := h.flags.ToRESTMapper()
+	if err != nil {
+		return id, "", fmt.Errorf("reading the kinds of the hub: %w", err)
+	}
+	mapping, err := findKind(mapper, kind)
+	if meta.IsNoMatchError(err) {
+		return id, "", fmt.Errorf("the hub does not serve a kind %q: see kubectl api-resources", kind)
+	}
+	if err != nil {
+		return id, "", fmt.Errorf("finding the kind %q on the hub: %w", kind, err)
+	}
+	id = hubv1.ObjectIdentity{Group: mapping.GroupVersionKind.Group, Kind: mapping.GroupVersionKind.Kind, Name: name}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if id.Namespace, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return id, "", fmt.Errorf("finding the namespace: %w", err)
+		}
+	}
+	return id, mapping.GroupVersionKind.Version, nil
+}
+
+// findKind takes plural.version.group, plural.group, a short name, Kind.version.group or Kind.group.
+func findKind(mapper meta.RESTMapper, text string) (*meta.RESTMapping, error) {
+	var gvk schema.GroupVersionKind
+	full, resource := schema.ParseResourceArg(strings.ToLower(text))
+	if full != nil {
+		gvk, _ = mapper.KindFor(*full)
+	}
+	if gvk.Empty() {
+		gvk, _ = mapper.KindFor(resource.WithVersion(""))
+	}
+	if !gvk.Empty() {
+		return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	fullKind, kind := schema.ParseKindArg(text)
+	if fullKind != nil {
+		if mapping, err := mapper.RESTMapping(fullKind.GroupKind(), fullKind.Version); err == nil {
+			return mapping, nil
+		}
+	}
+	return mapper.RESTMapping(kind)
+}
+
+// readObject returns nil if the object is not there.
+func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(id.GroupKind().WithVersion(version))
+	err := c.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", id, err)
+	}
+	return object, nil
+}
+
+// readBinding returns nil if the object has none.
+func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) (hubv1.BindingObject, error) {
+	binding := hubv1.NewBinding(id.BindingKey())
+	err := c.Get(ctx, id.BindingKey(), binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if meta.IsNoMatchError(err) {
+		return nil, errNoHub
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+	}
+	return binding, nil
+}
+
+// surroundings reads what decides on objects of a namespace.
+func (h *hub) surroundings(ctx context.Context, c client.Client, namespace string) (view.Surroundings, error) {
+	var around view.Surroundings
+	var everywhere hubv1.ClusterPlacementList
+	if err := h.unlessForbidden(c.List(ctx, &everywhere), "ClusterPlacements are not considered"); err != nil {
+		return around, fmt.Errorf("listing ClusterPlacements: %w", err)
+	}
+	for i := range everywhere.Items {
+		around.Placements = append(around.Placements, &everywhere.Items[i])
+	}
+	if namespace == "" {
+		return around, nil
+	}
+	var here hubv1.PlacementList
+	if err := c.List(ctx, &here, client.InNamespace(namespace)); err != nil {
+		return around, fmt.Errorf("listing Placements in namespace %s: %w", namespace, err)
+	}
+	for i := range here.Items {
+		around.Placements = append(around.Placements, &here.Items[i])
+	}
+	var ns corev1.Namespace
+	if err := h.unlessForbidden(c.Get(ctx, client.ObjectKey{Name: namespace}, &ns), "labels of the namespace are not considered"); err != nil {
+		return around, fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	around.NamespaceLabels = ns.Labels
+	return around, nil
+}
+
+// unlessForbidden turns what the user may not read into a warning: a tenant sees what is his.
+func (h *hub) unlessForbidden(err error, so string) error {
+	if apierrors.IsForbidden(err) {
+		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %v\n", so, err)
+		return nil
+	}
+	return err
+}

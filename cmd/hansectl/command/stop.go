@@ -1,0 +1,145 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// hubName is what the chart hanse-hub calls its Deployment, and the hub its Lease.
+const hubName = "hanse-hub"
+
+// patience is how long uninstall waits for what.
+type patience struct {
+	pods time.Duration
+	// free is how long nobody may take a free Lease: a hub that stands by tries every 2 s.
+	free time.Duration
+	// lease is for the wait as a whole, longer than a Lease lasts.
+	lease time.Duration
+}
+
+var standardPatience = patience{pods: 2 * time.Minute, free: 5 * time.Second, lease: 2 * time.Minute}
+
+// stop scales the Deployment to 0 and waits for its pods. It returns the name of the helm release.
+func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string, err error) {
+	out := u.hub.streams.Out
+	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}
+	var deployment appsv1.Deployment
+	err = hub.Get(ctx, key, &deployment)
+	if apierrors.IsNotFound(err) {
+		says(out, "deployment/"+hubName, "there is none")
+		return "hanse", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	release = cmp.Or(deployment.Annotations["meta.helm.sh/release-name"], "hanse")
+	did := "is scaled to 0 already"
+	if ptr.Deref(deployment.Spec.Replicas, 1) != 0 {
+		if err := hub.Patch(ctx, &deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
+			return "", fmt.Errorf("scaling Deployment %s to 0: %w", key, err)
+		}
+		did = "scaled to 0"
+	}
+	says(out, "deployment/"+hubName, "%s", did)
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		return "", fmt.Errorf("reading the selector of Deployment %s: %w", key, err)
+	}
+	state, err := await(ctx, out, u.patience.pods, func(ctx context.Context) (string, bool, error) {
+		var pods corev1.PodList
+		if err := hub.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return "", false, fmt.Errorf("listing the pods of Deployment %s: %w", key, err)
+		}
+		var running []string
+		for _, p := range pods.Items {
+			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+				running = append(running, p.Name)
+			}
+		}
+		if len(running) == 0 {
+			return "no pod of the hub is left", true, nil
+		}
+		return "waiting for pods: " + strings.Join(running, ", "), false, nil
+	})
+	if errors.Is(err, errTimeout) {
+		return "", fmt.Errorf("stopping the hub: %w: %s; if their node is dead, delete them with --force and run it again", err, state)
+	}
+	return release, err
+}
+
+// holder is what a Lease says, as far as it matters here.
+type holder struct {
+	name    string // empty if nobody holds it
+	renewed time.Time
+	lasts   time.Duration
+}
+
+var errLed = errors.New("a hub is running that this cannot stop: end it, then run this again")
+
+// watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it lasts.
+type watching struct {
+	free  time.Duration // how long nobody may take a free Lease
+	last  *holder
+	since time.Time
+}
+
+// see says whether nobody leads any more, or fails because somebody does.
+func (w *watching) see(now holder, at time.Time) (over bool, err error) {
+	changed := w.last == nil || *w.last != now
+	if changed && w.last != nil && now.name != "" {
+		return false, fmt.Errorf("the Lease %s is renewed by %s: %w", hubName, now.name, errLed)
+	}
+	if changed {
+		w.last, w.since = &now, at
+	}
+	needed := w.free
+	if now.name != "" {
+		needed = max(now.lasts, w.free)
+	}
+	return at.Sub(w.since) >= needed, nil
+}
+
+// awaitNoLeader returns when no hub acts any more.
+func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
+	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}
+	seen := watching{free: u.patience.free}
+	_, err := await(ctx, u.hub.streams.Out, u.patience.lease, func(ctx context.Context) (string, bool, error) {
+		var lease coordinationv1.Lease
+		if err := client.IgnoreNotFound(hub.Get(ctx, key, &lease)); err != nil {
+			return "", false, fmt.Errorf("reading Lease %s: %w", key, err)
+		}
+		now := holder{name: ptr.Deref(lease.Spec.HolderIdentity, ""), lasts: time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second}
+		if lease.Spec.RenewTime != nil {
+			now.renewed = lease.Spec.RenewTime.Time
+		}
+		over, err := seen.see(now, time.Now())
+		switch {
+		case err != nil:
+			return "", false, err
+		case over:
+			return "no hub leads any more", true, nil
+		case now.name != "":
+			return fmt.Sprintf("waiting for the Lease of %s to run out (%s)", now.name, now.lasts), false, nil
+		}
+		return "the Lease is free; seeing whether another hub takes it", false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until no hub leads: %w", err)
+	}
+	return nil
+}

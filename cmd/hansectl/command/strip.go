@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	// atOnce is how many objects are patched at a time.
+	atOnce = 8
+	// passes over a kind: an object may change between being listed and being patched.
+	passes = 3
+)
+
+var errComesBack = errors.New("it comes back: a hub is still running, without leader election; end it and run this again")
+
+// strip takes the hub's finalizer off everything that carries it, and says what is left.
+func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, err error) {
+	var parts []string
+	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {
+		n, err := u.stripKind(ctx, hub, kind)
+		if err != nil {
+			return "", fmt.Errorf("taking the finalizer %s off every %s: %w", hubv1.WithdrawFinalizer, kind, err)
+		}
+		parts = append(parts, fmt.Sprintf("%d %ss", n, kind))
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+// stripKind repeats itself until it has found no finalizer any more. It returns how many objects are left.
+func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind string) (left int, err error) {
+	plural := strings.ToLower(kind) + "s"
+	for range passes {
+		found, left, err := u.pass(ctx, hub, kind)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			says(u.hub.streams.Out, plural, "the hub does not serve the kind any more")
+			return 0, nil
+		}
+		if err != nil || found == 0 {
+			return left, err
+		}
+		says(u.hub.streams.Out, plural, "finalizer taken off %d", found)
+	}
+	return 0, errComesBack
+}
+
+// pass goes over all objects of a kind, page by page. found is how many had the finalizer.
+func (u *uninstall) pass(ctx context.Context, hub client.Client, kind string) (found, left int, err error) {
+	next := ""
+	for {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(hubv1.GroupVersion.WithKind(kind + "List"))
+		if err := hub.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return found, left, fmt.Errorf("listing: %w", err)
+		}
+		n, gone, err := stripPage(ctx, hub, kind, page.Items)
+		found, left = found+n, left+len(page.Items)-gone
+		if err != nil {
+			return found, left, err
+		}
+		if next = page.Continue; next == "" {
+			return found, left, nil
+		}
+		says(u.hub.streams.Out, strings.ToLower(kind)+"s", "%d seen", left)
+	}
+}
+
+func stripPage(ctx context.Context, hub client.Client, kind string, objects []metav1.PartialObjectMetadata) (found, gone int, err error) {
+	var vanished atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range objects {
+		o := &objects[i]
+		at := slices.Index(o.Finalizers, hubv1.WithdrawFinalizer)
+		if at < 0 {
+			continue
+		}
+		found++
+		if o.DeletionTimestamp != nil && len(o.Finalizers) == 1 {
+			vanished.Add(1)
+		}
+		group.Go(func() error {
+			o.SetGroupVersionKind(hubv1.GroupVersion.WithKind(kind))
+			patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, hubv1.WithdrawFinalizer, at)
+			err := hub.Patch(ctx, o, client.RawPatch(types.JSONPatchType, []byte(patch)))
+			if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+				return nil // it went, or its finalizers have changed since: the next pass sees to it
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", client.ObjectKeyFromObject(o), err)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return found, int(vanished.Load()), err
+}

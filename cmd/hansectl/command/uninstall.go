@@ -1,0 +1,115 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// uninstall is one run of the command.
+type uninstall struct {
+	hub *hub
+
+	inCluster, yes bool
+	patience       patience
+}
+
+func newUninstall(h *hub) *cobra.Command {
+	u := &uninstall{hub: h, patience: standardPatience}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Stop the hub and take its finalizers off, so that nothing hangs; members keep what they run",
+		Long: `Stop the hub and take its finalizers off.
+
+It scales Deployment hanse-hub to 0 and waits for its pods, then until nobody holds or takes the Lease hanse-hub, and only then
+removes the finalizer ` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and ClusterResourceBindings. It deletes
+nothing: not on members, and nothing on the hub but what was being deleted and only waited for the finalizer.
+
+The chart runs it before helm uninstall; run it by hand where the hub is not a pod.`,
+		Example: `  hansectl uninstall
+  helm uninstall hanse -n hanse-system`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&u.inCluster, "in-cluster", false, "Use the ServiceAccount of the pod that this runs in.")
+	cmd.Flags().BoolVar(&u.yes, "yes", false, "Do not ask.")
+	return cmd
+}
+
+func (u *uninstall) run(ctx context.Context) error {
+	hub, address, err := u.connect()
+	if err != nil {
+		return err
+	}
+	if err := u.confirm(address); err != nil {
+		return err
+	}
+	fmt.Fprintf(u.hub.streams.Out, "Hub at %s\n", address)
+	release, err := u.stop(ctx, hub)
+	if err != nil {
+		return err
+	}
+	if err := u.awaitNoLeader(ctx, hub); err != nil {
+		return err
+	}
+	left, err := u.strip(ctx, hub)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(u.hub.streams.Out, "The hub is stopped. Left without finalizers: %s. Members keep every object as it is.\n", left)
+	if !u.inCluster {
+		fmt.Fprintf(u.hub.streams.Out, "Next: helm uninstall %s --namespace %s\n", release, hubv1.SystemNamespace)
+	}
+	return nil
+}
+
+func (u *uninstall) connect() (client.Client, string, error) {
+	if !u.inCluster {
+		return u.hub.connect()
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the ServiceAccount of this pod: %w", err)
+	}
+	c, err := newClient(u.hub.adjust(config))
+	if err != nil {
+		return nil, "", fmt.Errorf("connecting to the hub %s: %w", config.Host, err)
+	}
+	return c, config.Host, nil
+}
+
+var (
+	errNoTerminal = errors.New("nobody can be asked without a terminal: say --yes if the hub is to be stopped")
+	errNotWanted  = errors.New("nothing was done")
+)
+
+// confirm asks, on a terminal.
+func (u *uninstall) confirm(address string) error {
+	if u.yes {
+		return nil
+	}
+	in, ok := u.hub.streams.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return errNoTerminal
+	}
+	fmt.Fprintf(u.hub.streams.Out, "This stops the hub at %s; members keep what they run. Go on? [y/N] ", address)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotWanted
+}

@@ -1,0 +1,240 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// unjoin is one run of the command.
+type unjoin struct {
+	hub *hub
+
+	name    string
+	member  memberFlags
+	abandon bool
+	timeout time.Duration
+}
+
+func newUnjoin(h *hub) *cobra.Command {
+	u := &unjoin{hub: h}
+	cmd := &cobra.Command{
+		Use:   "unjoin NAME",
+		Short: "Take a member off the hub",
+		Long: `Take a member off the hub: delete its MemberCluster, wait until the hub has let go of its objects, then delete the Secret.
+
+What becomes of the objects on the member says spec.leave.policy of the MemberCluster: Orphan leaves them as they are, without
+marks of the hub; Delete deletes them. A member that does not answer is waited for; --abandon gives it up, and everything on
+it stays as it is, marks included.`,
+		Example: `  hansectl unjoin eu-fra-1
+
+  # The account that join made on the member goes as well
+  hansectl unjoin eu-fra-1 --member-kubeconfig eu-fra-1.kubeconfig
+
+  # The cluster is gone for good
+  hansectl unjoin eu-fra-1 --abandon`,
+		Args: arguments("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u.name = args[0]
+			return u.run(cmd.Context())
+		},
+		ValidArgsFunction: h.completeClusters,
+	}
+	u.member.addTo(cmd, "to remove there what join made.")
+	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: what is on it is left behind.")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", 5*time.Minute, "How long to wait until the hub has let go.")
+	return cmd
+}
+
+func (u *unjoin) run(ctx context.Context) error {
+	hub, _, err := u.hub.connect()
+	if err != nil {
+		return err
+	}
+	cluster, secret, err := u.read(ctx, hub)
+	if err != nil {
+		return err
+	}
+	var m *memberCluster
+	if u.member.kubeconfig != "" {
+		if m, err = u.openMember(ctx, cluster, secret); err != nil {
+			return err
+		}
+	}
+	if cluster != nil {
+		if err := u.leave(ctx, hub, cluster); err != nil {
+			return err
+		}
+	}
+	if err := u.dropSecret(ctx, hub, secret); err != nil {
+		return err
+	}
+	if m == nil {
+		fmt.Fprintf(u.hub.streams.Out, "The member keeps ServiceAccount %s/%s and its token; --member-kubeconfig removes them\n", hubv1.SystemNamespace, accountName)
+		return nil
+	}
+	return u.clean(ctx, m)
+}
+
+// read finds what is left of the member on the hub: an earlier run may have been cut short.
+func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberCluster, *metav1.PartialObjectMetadata, error) {
+	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: u.name}
+	cluster := &hubv1.MemberCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Name: u.name}, cluster)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil, errNoHub
+	case apierrors.IsNotFound(err):
+		cluster = nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading MemberCluster %s: %w", u.name, err)
+	case cluster.Spec.Connection.Direct != nil:
+		key.Name = cluster.Spec.Connection.Direct.KubeconfigSecretRef.Name
+	}
+	secret := secretMetadata(key)
+	switch err := hub.Get(ctx, key, secret); {
+	case apierrors.IsNotFound(err):
+		secret = nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading Secret %s of the hub: %w", key, err)
+	}
+	if cluster == nil && (secret == nil || secret.Annotations[clusterIDAnnotation] == "") {
+		return nil, nil, fmt.Errorf("the hub has no membercluster/%s: hansectl get clusters lists them", u.name)
+	}
+	return cluster, secret, nil
+}
+
+// openMember makes sure that the kubeconfig is of the cluster that leaves.
+func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (*memberCluster, error) {
+	m, err := u.member.open(ctx, u.hub, "")
+	if err != nil {
+		return nil, err
+	}
+	id := ""
+	if secret != nil {
+		id = secret.Annotations[clusterIDAnnotation]
+	}
+	if cluster != nil && cluster.Status.ClusterID != "" {
+		id = cluster.Status.ClusterID
+	}
+	switch id {
+	case m.clusterID:
+		return m, nil
+	case "":
+		return nil, fmt.Errorf("the hub does not know which cluster %s is, so %s may be of another one: run it without --member-kubeconfig", u.name, u.member.kubeconfig)
+	}
+	return nil, fmt.Errorf("%s is of another cluster (kube-system uid %s, %s is %s): nothing was changed", u.member.kubeconfig, m.clusterID, u.name, id)
+}
+
+// leave deletes the MemberCluster and waits until it is gone.
+func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
+	out := u.hub.streams.Out
+	if u.abandon {
+		before := cluster.DeepCopy()
+		cluster.Spec.Leave.WhenUnreachable, cluster.Spec.Leave.TimeoutSeconds = hubv1.UnreachableAbandon, ptr.To[int32](0)
+		if err := hub.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("setting spec.leave.whenUnreachable of MemberCluster %s to Abandon: %w", u.name, err)
+		}
+		says(out, "membercluster/"+u.name, "is given up if it does not answer")
+	}
+	many := "its objects"
+	if counts, err := countObjects(ctx, hub); err == nil {
+		many = fmt.Sprintf("%d objects", counts[u.name])
+	}
+	what := "stay on the member as they are, without marks of the hub (leave.policy Orphan)"
+	if cluster.Spec.Leave.Policy == hubv1.RemovalDelete {
+		what = "are deleted on the member (leave.policy Delete); CustomResourceDefinitions and namespaces stay"
+	}
+	if err := client.IgnoreNotFound(hub.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID})); err != nil {
+		return fmt.Errorf("deleting MemberCluster %s: %w", u.name, err)
+	}
+	says(out, "membercluster/"+u.name, "deletion asked for: %s %s", many, what)
+	return u.awaitGone(ctx, hub)
+}
+
+func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
+	state, err := await(ctx, u.hub.streams.Out, u.timeout, func(ctx context.Context) (string, bool, error) {
+		var now hubv1.MemberCluster
+		err := hub.Get(ctx, client.ObjectKey{Name: u.name}, &now)
+		if apierrors.IsNotFound(err) {
+			return "gone", true, nil
+		}
+		if err != nil {
+			return "", false, fmt.Errorf("reading MemberCluster %s: %w", u.name, err)
+		}
+		if ready := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionReady); ready != nil {
+			return because(ready), false, nil
+		}
+		return "waiting for the hub", false, nil
+	})
+	if errors.Is(err, errTimeout) {
+		hint := "run it again to go on waiting"
+		if !u.abandon {
+			hint += ", or with --abandon to give up what is on the member"
+		}
+		return fmt.Errorf("waiting for membercluster/%s to go: %w: %s; %s (it needs a running hub)", u.name, err, state, hint)
+	}
+	return err
+}
+
+func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *metav1.PartialObjectMetadata) error {
+	if secret == nil {
+		return nil
+	}
+	out := u.hub.streams.Out
+	if !ours(secret) {
+		says(out, "secret/"+secret.Name, "left on the hub: hansectl did not make it")
+		return nil
+	}
+	if err := client.IgnoreNotFound(hub.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
+		return fmt.Errorf("deleting Secret %s of the hub: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	says(out, "secret/"+secret.Name, "deleted on the hub")
+	return nil
+}
+
+// clean removes from the member what join made there.
+func (u *unjoin) clean(ctx context.Context, m *memberCluster) error {
+	out := u.hub.streams.Out
+	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)
+	named := metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}
+	for _, made := range []struct {
+		kind string
+		o    client.Object
+	}{
+		{"clusterrolebinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
+		{"clusterrole", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
+		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: tokenSecret})},
+		{"serviceaccount", &corev1.ServiceAccount{ObjectMeta: named}},
+	} {
+		what := made.kind + "/" + made.o.GetName()
+		err := m.Get(ctx, client.ObjectKeyFromObject(made.o), made.o)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading %s of the member: %w", what, err)
+		case !ours(made.o):
+			says(out, what, "left: managed by %s", cmp.Or(made.o.GetLabels()[managedByLabel], "somebody else"))
+			continue
+		}
+		if err := client.IgnoreNotFound(m.Delete(ctx, made.o)); err != nil {
+			return fmt.Errorf("deleting %s of the member: %w", what, err)
+		}
+		says(out, what, "deleted")
+	}
+	return nil
+}

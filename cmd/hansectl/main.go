@@ -1,0 +1,42 @@
+// Command hansectl joins clusters to a hub, shows what runs where, and takes a hub down without touching its members.
+// Installed as kubectl-hanse it is also `kubectl hanse`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/hanse-dev/hanse/cmd/hansectl/command"
+)
+
+// version is stamped by the build.
+var version = "unknown"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	name := "hansectl"
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		name = "kubectl hanse"
+	}
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	err := command.New(name, version, streams).ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	if err == nil {
+		return
+	}
+	if interrupted && errors.Is(err, context.Canceled) {
+		fmt.Fprintf(os.Stderr, "%s: interrupted; what was done so far stays\n", name)
+	} else {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
+	}
+	os.Exit(1)
+}

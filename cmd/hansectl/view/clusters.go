@@ -1,0 +1,85 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// ClusterList is what `get clusters` shows.
+type ClusterList struct {
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster is one member.
+type Cluster struct {
+	Name    string `json:"name"`
+	Ready   string `json:"ready"` // True, False or Unknown
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Region  string `json:"region,omitempty"`
+	Version string `json:"version,omitempty"`
+	// ClusterID is the uid of the cluster's namespace kube-system.
+	ClusterID string            `json:"clusterID,omitempty"`
+	Nodes     hubv1.NodeSummary `json:"nodes"`
+	// Objects counts the hub objects that the cluster shall hold; null if they could not be counted.
+	Objects *int        `json:"objects"`
+	Created metav1.Time `json:"created"`
+	Leaving bool        `json:"leaving,omitempty"`
+}
+
+// Clusters returns the members by name. objects counts per cluster; nil if that is not known.
+func Clusters(members []hubv1.MemberCluster, objects map[string]int) ClusterList {
+	list := ClusterList{Clusters: []Cluster{}}
+	for i := range members {
+		m := &members[i]
+		c := Cluster{
+			Name: m.Name, Ready: string(metav1.ConditionUnknown), Region: region(m), Version: m.Status.Version.Kubernetes,
+			ClusterID: m.Status.ClusterID, Nodes: m.Status.Nodes, Created: m.CreationTimestamp, Leaving: m.DeletionTimestamp != nil,
+		}
+		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
+			c.Ready, c.Reason, c.Message = string(ready.Status), ready.Reason, ready.Message
+		}
+		if objects != nil {
+			n := objects[m.Name]
+			c.Objects = &n
+		}
+		list.Clusters = append(list.Clusters, c)
+	}
+	slices.SortFunc(list.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Write writes the table.
+func (l ClusterList) Write(w io.Writer, now time.Time) {
+	var rows [][]string
+	for _, c := range l.Clusters {
+		objects, nodes := "?", ""
+		if c.Objects != nil {
+			objects = strconv.Itoa(*c.Objects)
+		}
+		if c.Version != "" { // it was reached once
+			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
+		}
+		rows = append(rows, []string{c.Name, c.Ready, c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
+	}
+	table(w, []string{"NAME", "READY", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON"}, rows)
+}
+
+func age(since metav1.Time, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(now.Sub(since.Time), 0))
+}
+
+func region(m *hubv1.MemberCluster) string { return m.SelectableLabels()[hubv1.RegionLabel] }

@@ -1,0 +1,270 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Status is what `status` shows of one object.
+type Status struct {
+	Object Object `json:"object"`
+	// NotFederated says why there is no binding; every field below is empty then.
+	NotFederated *NotFederated `json:"notFederated,omitempty"`
+
+	Placement       *hubv1.PlacementReference `json:"placement,omitempty"`
+	OtherPlacements []string                  `json:"otherPlacements,omitempty"`
+	// StatusTo says where the merged status goes.
+	StatusTo   *StatusTo             `json:"statusTo,omitempty"`
+	Summary    *hubv1.BindingSummary `json:"summary,omitempty"`
+	Replicas   *Replicas             `json:"replicas,omitempty"`
+	Conditions []metav1.Condition    `json:"conditions,omitempty"`
+	Clusters   []Row                 `json:"clusters,omitempty"`
+	Regions    []Region              `json:"regions,omitempty"`
+	OnObject   *OnObject             `json:"onObject,omitempty"`
+	Waiting    []Wait                `json:"waiting,omitempty"`
+}
+
+// Object names a hub object.
+type Object struct {
+	Group      string `json:"group,omitempty"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation,omitempty"`
+	// State is Present, Deleting (it has a deletionTimestamp) or Deleted.
+	State string `json:"state"`
+}
+
+// States of an Object.
+const (
+	Present  = "Present"
+	Deleting = "Deleting"
+	Deleted  = "Deleted"
+)
+
+// StatusTo says where the merged status goes.
+type StatusTo struct {
+	// Mode is OnObject, BindingOnly, or Pending while the hub has not said.
+	Mode    string `json:"mode"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// LeftOut are status fields that cannot be merged.
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// Row is one cluster's part.
+type Row struct {
+	Cluster string            `json:"cluster"`
+	Region  string            `json:"region,omitempty"`
+	State   hubv1.TargetState `json:"state"`
+	// Generation of the hub object that the cluster holds.
+	Generation int64                  `json:"generation,omitempty"`
+	Applied    metav1.ConditionStatus `json:"applied"`
+	Ready      *int64                 `json:"ready,omitempty"`
+	Replicas   *int64                 `json:"replicas,omitempty"`
+	Health     hubv1.Health           `json:"health"`
+	Reason     string                 `json:"reason,omitempty"`
+	Message    string                 `json:"message,omitempty"`
+	// Away is true while the hub does not hear the cluster: the row says what was last known.
+	Away             bool         `json:"away,omitempty"`
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+}
+
+// Replicas sums up the rows that have replicas.
+type Replicas struct {
+	ReadyLive      int64 `json:"readyLive"`
+	ReadyLastKnown int64 `json:"readyLastKnown"` // on clusters that are away
+	Total          int64 `json:"total"`
+}
+
+// Region sums up the clusters of one region.
+type Region struct {
+	Region  string `json:"region"` // empty for clusters without one
+	Healthy int    `json:"healthy"`
+	Unknown int    `json:"unknown"`
+	Total   int    `json:"total"`
+}
+
+// OnObject is what the hub object's own status says.
+type OnObject struct {
+	Integers map[string]int64 `json:"integers,omitempty"`
+	// Available is the status of the condition Available; empty if there is none.
+	Available string `json:"available,omitempty"`
+}
+
+// Wait is a cluster that is waited for.
+type Wait struct {
+	Cluster string `json:"cluster"`
+	Reason  string `json:"reason,omitempty"`
+	// Withdrawing is true if the object is to go from there.
+	Withdrawing bool `json:"withdrawing,omitempty"`
+	// Away is true if the cluster does not answer: only then there is something to give up.
+	Away bool `json:"away,omitempty"`
+}
+
+// Of returns the status of an object. object is nil if it is deleted, binding is nil if there is none.
+func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) Status {
+	s := Status{Object: objectOf(id, object)}
+	if binding == nil {
+		return s
+	}
+	spec, status := binding.BindingSpec(), binding.BindingStatus()
+	byName := map[string]*hubv1.MemberCluster{}
+	for i := range members {
+		byName[members[i].Name] = &members[i]
+	}
+	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
+	s.StatusTo = statusTo(status.Conditions)
+	summary := status.Summary
+	s.Summary = &summary
+	for _, t := range spec.Clusters {
+		s.Clusters = append(s.Clusters, rowOf(t, status.Row(t.Name), byName[t.Name]))
+	}
+	slices.SortFunc(s.Clusters, func(a, b Row) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	s.Replicas = sum(s.Clusters)
+	s.Regions = regions(s.Clusters)
+	s.Waiting = waiting(s.Clusters)
+	if object != nil && s.StatusTo.Mode == string(hubv1.StatusOnObject) {
+		s.OnObject = onObject(object)
+	}
+	return s
+}
+
+func objectOf(id hubv1.ObjectIdentity, object *unstructured.Unstructured) Object {
+	o := Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, State: Deleted}
+	if object == nil {
+		return o
+	}
+	o.Generation, o.State = object.GetGeneration(), Present
+	if object.GetDeletionTimestamp() != nil {
+		o.State = Deleting
+	}
+	return o
+}
+
+// leftOut starts the message of StatusWritten if fields could not be merged.
+const leftOut = "left out: "
+
+func statusTo(conditions []metav1.Condition) *StatusTo {
+	c := meta.FindStatusCondition(conditions, hubv1.ConditionStatusWritten)
+	switch {
+	case c == nil:
+		return &StatusTo{Mode: "Pending"}
+	case c.Status == metav1.ConditionTrue:
+		to := &StatusTo{Mode: string(hubv1.StatusOnObject), Reason: c.Reason, Message: c.Message}
+		if fields, ok := strings.CutPrefix(c.Message, leftOut); ok {
+			to.LeftOut = strings.Split(fields, ", ")
+		}
+		return to
+	}
+	return &StatusTo{Mode: string(hubv1.StatusBindingOnly), Reason: c.Reason, Message: c.Message}
+}
+
+func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) Row {
+	row := Row{Cluster: t.Name, State: t.State, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
+	if m != nil {
+		row.Region = region(m)
+	}
+	if r == nil {
+		row.Away = away(m)
+		return row
+	}
+	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
+	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
+	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
+	row.Away = r.LastObservedTime != nil || away(m)
+	row.Ready, row.Replicas = replicas(r.Observed)
+	return row
+}
+
+// away is true for a cluster of which the hub says that it does not answer.
+func away(m *hubv1.MemberCluster) bool {
+	if m == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != hubv1.ReasonLeaving
+}
+
+func sum(rows []Row) *Replicas {
+	var r Replicas
+	found := false
+	for _, row := range rows {
+		if row.State != hubv1.TargetPresent || row.Ready == nil || row.Replicas == nil {
+			continue
+		}
+		found = true
+		r.Total += *row.Replicas
+		if row.Away {
+			r.ReadyLastKnown += *row.Ready
+		} else {
+			r.ReadyLive += *row.Ready
+		}
+	}
+	if !found {
+		return nil
+	}
+	return &r
+}
+
+func regions(rows []Row) []Region {
+	byName := map[string]*Region{}
+	for _, row := range rows {
+		if row.State != hubv1.TargetPresent {
+			continue
+		}
+		r := byName[row.Region]
+		if r == nil {
+			r = &Region{Region: row.Region}
+			byName[row.Region] = r
+		}
+		r.Total++
+		switch row.Health {
+		case hubv1.HealthHealthy:
+			r.Healthy++
+		case hubv1.HealthUnknown:
+			r.Unknown++
+		}
+	}
+	var out []Region
+	for _, r := range byName {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b Region) int { return cmp.Compare(a.Region, b.Region) })
+	return out
+}
+
+func waiting(rows []Row) []Wait {
+	var out []Wait
+	for _, row := range rows {
+		withdrawing := row.State == hubv1.TargetAbsent && row.Reason != hubv1.ReasonWithdrawn
+		if row.Away || withdrawing {
+			out = append(out, Wait{Cluster: row.Cluster, Reason: row.Reason, Withdrawing: withdrawing, Away: row.Away})
+		}
+	}
+	return out
+}
+
+func onObject(object *unstructured.Unstructured) *OnObject {
+	out := &OnObject{Integers: map[string]int64{}}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	for name, value := range status {
+		if n, ok := value.(int64); ok && name != "observedGeneration" {
+			out.Integers[name] = n
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Available" {
+			out.Available, _ = c["status"].(string)
+		}
+	}
+	return out
+}

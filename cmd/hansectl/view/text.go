@@ -1,0 +1,265 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Write writes the status as text.
+func (s Status) Write(w io.Writer, now time.Time) {
+	fmt.Fprintln(w, strings.Join(s.header(), gap))
+	if s.NotFederated != nil {
+		s.NotFederated.write(w)
+		return
+	}
+	fmt.Fprintln(w, strings.Join(s.summary(), gap))
+	if len(s.Clusters) > 0 {
+		table(w, []string{"CLUSTER", "REGION", "GEN", "APPLIED", "READY", "HEALTH", "AS OF", "WHY"}, s.rows(now))
+	}
+	for _, line := range [][2]string{
+		{"Regions", s.regions()},
+		{"On object", s.onObject()},
+		{"Scheduled", s.scheduled()},
+		{"Also", s.others()},
+		{"Rows", s.truncated()},
+		{"Waiting", s.waits()},
+		{"Give up", s.giveUp()},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(w, "%-10s %s\n", line[0]+":", printable(line[1]))
+		}
+	}
+}
+
+func (s Status) header() []string {
+	name := s.Object.Name
+	if s.Object.Namespace != "" {
+		name = s.Object.Namespace + "/" + name
+	}
+	parts := []string{s.Object.Kind + " " + name}
+	switch s.Object.State {
+	case Deleted:
+		parts = append(parts, "deleted")
+	case Deleting:
+		parts = append(parts, fmt.Sprintf("generation %d, being deleted", s.Object.Generation))
+	default:
+		if s.Object.Generation != 0 { // ConfigMaps have none
+			parts = append(parts, fmt.Sprintf("generation %d", s.Object.Generation))
+		}
+	}
+	if s.NotFederated != nil {
+		return append(parts, "not federated")
+	}
+	if p := s.Placement; p != nil {
+		parts = append(parts, p.Kind+"/"+p.Name)
+	}
+	return append(parts, "status: "+s.StatusTo.Mode)
+}
+
+func (s Status) summary() []string {
+	parts := []string{
+		fmt.Sprintf("APPLIED %d/%d", s.Summary.Applied, s.Summary.Desired),
+		fmt.Sprintf("HEALTHY %d/%d", s.Summary.Healthy, s.Summary.Desired),
+	}
+	if r := s.Replicas; r != nil {
+		text := fmt.Sprintf("REPLICAS %d/%d live", r.ReadyLive, r.Total)
+		if r.ReadyLastKnown > 0 {
+			text += fmt.Sprintf(", %d last known", r.ReadyLastKnown)
+		}
+		parts = append(parts, text)
+	}
+	healthy := "Healthy=Unknown (not yet reported)"
+	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
+		healthy = fmt.Sprintf("Healthy=%s (%s)", c.Status, c.Reason)
+	}
+	return append(parts, healthy)
+}
+
+func (s Status) rows(now time.Time) [][]string {
+	var out [][]string
+	for _, r := range s.Clusters {
+		out = append(out, []string{
+			r.Cluster, r.Region, r.generation(s.Object.Generation), string(r.Applied), r.ready(), r.health(), r.asOf(now), r.why(),
+		})
+	}
+	return out
+}
+
+func (r Row) generation(hub int64) string {
+	switch {
+	case r.Generation == 0:
+		return ""
+	case hub == 0: // the object is gone
+		return strconv.FormatInt(r.Generation, 10)
+	}
+	return fmt.Sprintf("%d/%d", r.Generation, hub)
+}
+
+func (r Row) ready() string {
+	if r.Ready == nil && r.Replicas == nil {
+		return ""
+	}
+	number := func(n *int64) string {
+		if n == nil {
+			return "-"
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	text := number(r.Ready) + "/" + number(r.Replicas)
+	if r.Away || r.Health == hubv1.HealthUnknown {
+		text += "?"
+	}
+	return text
+}
+
+func (r Row) health() string {
+	if r.State == hubv1.TargetAbsent {
+		return ""
+	}
+	return string(r.Health)
+}
+
+func (r Row) asOf(now time.Time) string {
+	switch {
+	case r.LastObservedTime != nil:
+		return duration.HumanDuration(max(now.Sub(r.LastObservedTime.Time), 0))
+	case r.Away:
+		return ""
+	}
+	return "live"
+}
+
+func (r Row) why() string {
+	if r.Message == "" {
+		return r.Reason
+	}
+	if r.Reason == "" {
+		return r.Message
+	}
+	return r.Reason + ": " + r.Message
+}
+
+func (s Status) regions() string {
+	var parts []string
+	for _, r := range s.Regions {
+		text := fmt.Sprintf("%s %d/%d", cmp.Or(r.Region, "(no region)"), r.Healthy, r.Total)
+		if r.Unknown > 0 {
+			text += fmt.Sprintf(" (%d unknown)", r.Unknown)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, gap)
+}
+
+func (s Status) onObject() string {
+	switch {
+	case s.StatusTo.Mode == string(hubv1.StatusBindingOnly):
+		if s.StatusTo.Message == "" {
+			return "nothing is written: " + s.StatusTo.Reason
+		}
+		return fmt.Sprintf("nothing is written: %s: %s", s.StatusTo.Reason, s.StatusTo.Message)
+	case s.OnObject == nil:
+		return ""
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(s.OnObject.Integers)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, s.OnObject.Integers[name]))
+	}
+	if s.OnObject.Available != "" {
+		parts = append(parts, "Available="+s.OnObject.Available)
+	}
+	text := strings.Join(parts, " ")
+	if len(s.StatusTo.LeftOut) > 0 {
+		text = strings.TrimSpace(text + " | " + leftOut + strings.Join(s.StatusTo.LeftOut, ", "))
+	}
+	return text
+}
+
+// scheduled is empty while the decision is a plain one.
+func (s Status) scheduled() string {
+	c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
+	if c == nil || c.Reason == hubv1.ReasonScheduled {
+		return ""
+	}
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Reason + ": " + c.Message
+}
+
+func (s Status) others() string {
+	if len(s.OtherPlacements) == 0 {
+		return ""
+	}
+	return "selected by " + strings.Join(s.OtherPlacements, ", ") + ", not followed"
+}
+
+func (s Status) truncated() string {
+	c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionRowsTruncated)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.Message
+}
+
+// namedAtMost is how many clusters a line names.
+const namedAtMost = 5
+
+func (s Status) waits() string {
+	var here, going []string
+	for _, wait := range s.Waiting {
+		name := wait.Cluster
+		if wait.Reason != "" {
+			name += " (" + wait.Reason + ")"
+		}
+		if wait.Withdrawing {
+			going = append(going, name)
+		} else {
+			here = append(here, name)
+		}
+	}
+	var parts []string
+	if len(here) > 0 {
+		parts = append(parts, list(here)+"; what runs there keeps running, nothing will be evicted")
+	}
+	if len(going) > 0 {
+		parts = append(parts, list(going)+" to confirm that the object is gone")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s Status) giveUp() string {
+	var names []string
+	for _, wait := range s.Waiting {
+		if wait.Away {
+			names = append(names, wait.Cluster)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("hansectl unjoin %s --abandon, which leaves this and every other object behind on that cluster", names[0])
+	}
+	return "hansectl unjoin NAME --abandon for each of them, which leaves this and every other object behind on that cluster"
+}
+
+func list(names []string) string {
+	text := strings.Join(names[:min(len(names), namedAtMost)], ", ")
+	if more := len(names) - namedAtMost; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
