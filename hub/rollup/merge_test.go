@@ -213,6 +213,13 @@ func TestMergeStatusCountsEveryTarget(t *testing.T) {
 			},
 			available: [2]any{"Unknown", nil},
 		},
+		"a member that went away holds the generation back, though it had it": {
+			edit: func(f *fixture, t []hubv1.BindingTarget) []hubv1.BindingTarget {
+				f.rows[1].Applied, f.rows[1].Health, f.rows[1].Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable
+				return t
+			},
+			available: [2]any{"Unknown", nil},
+		},
 		"a positive condition that a target does not have is Unknown": {
 			edit: func(f *fixture, t []hubv1.BindingTarget) []hubv1.BindingTarget {
 				f.rows[1].Observed = raw([]byte(`{"replicas":1,"conditions":[{"type":"Reconciled","status":"True"}]}`))
