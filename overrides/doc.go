@@ -18,7 +18,7 @@
 //
 // RFC 6902 and RFC 7386 are implemented here, on decoded values, rather than by evanphx/json-patch, which works on bytes:
 // its way needs the object encoded, patched and decoded again for every object and cluster (several times the cost of
-// the deep copy that is needed anyway), bounds growth only by copy, takes indexes such as "+1", and cannot tell a list
+// the deep copy that is needed anyway), bounds growth only by copy, takes indexes such as "+1", and does not tell a list
 // from a map, which conflicts depend on. That library is the oracle of the tests instead: what both accept must be equal.
 //
 // Not decided here: which clusters get the object (placement), who may write a policy (admission), and whether a member's
