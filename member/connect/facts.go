@@ -8,14 +8,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -49,7 +50,7 @@ func readFacts(ctx context.Context, l *line, server string, known member.Facts) 
 }
 
 func readVersion(ctx context.Context, l *line, server string) (string, error) {
-	body, err := ask(ctx, requestClient(l), server+"/version")
+	body, err := ask(ctx, requestClient(l), server+"/version", asJSON)
 	if err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
@@ -62,16 +63,10 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 }
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
-	config := requestConfig(l, server)
-	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobufFirst
-	client, err := corev1client.NewForConfigAndClient(config, requestClient(l))
-	if err != nil {
-		return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
-	}
 	sum := newNodeSum()
-	options := metav1.ListOptions{Limit: nodesPerPage, ResourceVersion: "0"} // from the API server's memory
+	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // from the API server's memory
 	for range maxPages {
-		page, err := client.Nodes().List(ctx, options)
+		page, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode())
 		if err != nil {
 			return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 		}
@@ -79,9 +74,26 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 		if page.Continue == "" {
 			return sum.facts(), nil
 		}
-		options = metav1.ListOptions{Limit: nodesPerPage, Continue: page.Continue}
+		query = url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "continue": {page.Continue}}
 	}
 	return member.Facts{}, fmt.Errorf("reading the nodes: more than %d pages", maxPages)
+}
+
+func readNodePage(ctx context.Context, l *line, url string) (*corev1.NodeList, error) {
+	body, err := ask(ctx, requestClient(l), url, protobufFirst)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	page := &corev1.NodeList{}
+	if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(data, nil, page); err != nil {
+		return nil, fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
+	}
+	return page, nil
 }
 
 // nodeSum folds nodes, page by page, into facts.

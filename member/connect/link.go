@@ -101,10 +101,15 @@ func (l *link) setState(s member.LinkState) {
 	if before.Ready != s.Ready || before.Reason != s.Reason {
 		l.options.Logger.Info("Link to member cluster has changed", "cluster", l.name, "ready", s.Ready, "reason", s.Reason, "message", s.Message)
 	}
-	before.LastHeard = s.LastHeard
-	if !equality.Semantic.DeepEqual(before, s) {
+	if !sameButLastHeard(before, s) {
 		l.changed(l.name)
 	}
+}
+
+func sameButLastHeard(a, b member.LinkState) bool {
+	return a.Ready == b.Ready && a.Reason == b.Reason && a.Message == b.Message &&
+		a.Credentials == b.Credentials && a.CredentialsReason == b.CredentialsReason && a.CredentialsMessage == b.CredentialsMessage &&
+		equality.Semantic.DeepEqual(a.Facts, b.Facts)
 }
 
 func (l *link) currentEngagement() *engagement {

@@ -1,0 +1,464 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// aware records what it was handed.
+type aware struct {
+	mu      sync.Mutex
+	engaged []handed
+}
+
+type handed struct {
+	ctx     context.Context
+	name    string
+	cluster *Cluster
+}
+
+func (a *aware) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.engaged = append(a.engaged, handed{ctx, name.String(), c.(*Cluster)})
+	return nil
+}
+
+func (a *aware) all() []handed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]handed(nil), a.engaged...)
+}
+
+var quick = Options{Scheme: scheme(), ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond, FactsInterval: 50 * time.Millisecond}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// start runs a provider until the test ends.
+func start(t *testing.T, p *Provider) *aware {
+	t.Helper()
+	a := &aware{}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- p.Start(ctx, a) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			must(t, err)
+		case <-time.After(5 * time.Second):
+			t.Error("the provider has not ended 5 s after its context")
+		}
+	})
+	return a
+}
+
+func reaches(t *testing.T, p *Provider, name string, ready metav1.ConditionStatus, reason string) member.LinkState {
+	t.Helper()
+	var s member.LinkState
+	eventually(t, fmt.Sprintf("link %s shall be %s %s", name, ready, reason), func() string {
+		s, _ = p.State(name)
+		if s.Ready == ready && s.Reason == reason {
+			return ""
+		}
+		return fmt.Sprintf("it is %s %s: %s", s.Ready, s.Reason, s.Message)
+	})
+	return s
+}
+
+func getVersion(ctx context.Context, c *Cluster) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Requests.Host+"/version", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.GetHTTPClient().Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
+	f := newFakeCluster(t)
+	p := New(quick)
+	changes := atomic.Int32{}
+	p.OnChange(func(string) { changes.Add(1) })
+	p.Ensure("eu", f.kubeconfig(t), "") // before Start
+	if s, ok := p.State("eu"); !ok || s.Ready != metav1.ConditionUnknown || s.Reason != hubv1.ReasonConnecting {
+		t.Errorf("before the first try the link is %+v", s)
+	}
+	if _, err := p.Get(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotFound) {
+		t.Errorf("Get before the first try: %v", err)
+	}
+	a := start(t, p)
+
+	s := reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	if s.Credentials != metav1.ConditionTrue || s.Facts.ClusterID != "cluster-1" || s.LastHeard.IsZero() {
+		t.Errorf("ready, but %+v", s)
+	}
+	eventually(t, "facts", func() string {
+		s, _ := p.State("eu")
+		return cmp.Diff("v1.36.3", s.Facts.Kubernetes)
+	})
+	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+	before := changes.Load()
+	heard := s.LastHeard
+	eventually(t, "more probes", func() string {
+		if s, _ := p.State("eu"); s.LastHeard.After(heard.Add(500 * time.Millisecond)) {
+			return ""
+		}
+		return "none yet"
+	})
+	if changes.Load() != before {
+		t.Errorf("%d changes were told while nothing changed", changes.Load()-before)
+	}
+	engaged := a.all()
+	if len(engaged) != 1 || engaged[0].name != "eu" || engaged[0].cluster.ID != "cluster-1" {
+		t.Fatalf("handed out: %+v", engaged)
+	}
+	got, err := p.Get(t.Context(), "eu")
+	must(t, err)
+	if got != cluster.Cluster(engaged[0].cluster) {
+		t.Error("Get returns another cluster than was handed out")
+	}
+	must(t, getVersion(t.Context(), engaged[0].cluster))
+
+	p.Remove("eu")
+	<-engaged[0].ctx.Done()
+	if err := getVersion(t.Context(), engaged[0].cluster); !errors.Is(err, member.ErrNotConnected) {
+		t.Errorf("a request after Remove: %v", err)
+	}
+	if _, ok := p.State("eu"); ok {
+		t.Error("there is still a state")
+	}
+}
+
+// TestAFaultIsNamed has each fault from the first try on and after the link was ready, and then no more.
+func TestAFaultIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		respond     http.HandlerFunc
+		revoke      bool
+		reason      string
+		words       string
+		credentials metav1.ConditionStatus // after the link was ready
+	}{
+		"no answer": {respond: hang, reason: hubv1.ReasonUnreachable, words: "does not answer", credentials: metav1.ConditionTrue},
+		"requests are answered, watches are not": {
+			respond: func(w http.ResponseWriter, req *http.Request) {
+				if req.URL.Query().Get("watch") == "true" {
+					w.WriteHeader(http.StatusOK)
+					_ = http.NewResponseController(w).Flush()
+					<-req.Context().Done()
+					return
+				}
+				serveCluster(w, req, "cluster-1", nil)
+			},
+			reason: hubv1.ReasonWatchesStalled, words: "watch", credentials: metav1.ConditionTrue,
+		},
+		"a revoked token": {revoke: true, reason: hubv1.ReasonUnauthorized, words: "token", credentials: metav1.ConditionFalse},
+		"missing rights": {
+			respond: func(w http.ResponseWriter, _ *http.Request) {
+				sendStatus(w, http.StatusForbidden, `namespaces is forbidden: User "hanse" cannot watch`)
+			},
+			reason: hubv1.ReasonForbidden, words: "hanse-member", credentials: metav1.ConditionTrue,
+		},
+		"too many requests": {
+			respond: func(w http.ResponseWriter, _ *http.Request) { sendStatus(w, http.StatusTooManyRequests, "slow down") },
+			reason:  hubv1.ReasonThrottled, words: "429", credentials: metav1.ConditionTrue,
+		},
+		"an error that quotes the token": {
+			respond: func(w http.ResponseWriter, req *http.Request) {
+				sendStatus(w, http.StatusInternalServerError, "etcd is away; you sent "+req.Header.Get("Authorization"))
+			},
+			reason: hubv1.ReasonUnreachable, words: "etcd is away", credentials: metav1.ConditionTrue,
+		},
+		"a web page": {
+			respond: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>welcome</html>") },
+			reason:  hubv1.ReasonUnreachable, words: "does not answer like a Kubernetes API server", credentials: metav1.ConditionTrue,
+		},
+		"another namespace than asked for": {
+			respond: func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"default","uid":"x"}}}`)
+			},
+			reason: hubv1.ReasonUnreachable, words: "does not answer like a Kubernetes API server", credentials: metav1.ConditionTrue,
+		},
+		"an answer without end": {
+			respond: func(w http.ResponseWriter, _ *http.Request) {
+				for chunk := bytes.Repeat([]byte(" "), 1<<16); ; {
+					if _, err := w.Write(chunk); err != nil {
+						return
+					}
+				}
+			},
+			reason: hubv1.ReasonUnreachable, words: "https://", credentials: metav1.ConditionTrue,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFakeCluster(t)
+			fault := func(f *fakeCluster) { f.respond, f.tokens[fakeToken] = tc.respond, !tc.revoke }
+			cure := func(f *fakeCluster) { f.respond, f.tokens[fakeToken] = nil, true }
+			f.set(fault)
+			p := New(quick)
+			a := start(t, p)
+			p.Ensure("eu", f.kubeconfig(t), "")
+			check := func(s member.LinkState) {
+				t.Helper()
+				if !strings.Contains(s.Message, tc.words) {
+					t.Errorf("message %q does not hold %q", s.Message, tc.words)
+				}
+				if strings.Contains(s.Message+s.CredentialsMessage, fakeToken) {
+					t.Errorf("the token is in a message: %s", s.Message)
+				}
+			}
+			check(reaches(t, p, "eu", metav1.ConditionFalse, tc.reason))
+			f.set(cure)
+			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+			f.set(fault)
+			s := reaches(t, p, "eu", metav1.ConditionFalse, tc.reason)
+			check(s)
+			if s.Credentials != tc.credentials {
+				t.Errorf("credentials are %s %s", s.Credentials, s.CredentialsReason)
+			}
+			f.set(cure)
+			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+			if len(a.all()) != 1 || a.all()[0].ctx.Err() != nil {
+				t.Error("the cluster was handed out anew although only the link was away")
+			}
+		})
+	}
+}
+
+func TestAConnectionThatCannotBeMadeIsNamed(t *testing.T) {
+	f := newFakeCluster(t)
+	other := newAuthority(t, "some-other-ca")
+	gone := newFakeCluster(t)
+	gone.stop()
+	expiredCert, expiredKey := f.ca.issue(t, "kube-apiserver", time.Now().Add(-time.Hour), loopback)
+	expired := startFakeCluster(t, f.ca, expiredCert, expiredKey, "127.0.0.1:0")
+	oldCert, oldKey := f.ca.issue(t, "hub", time.Now().Add(-time.Hour))
+	foreignCert, foreignKey := other.issue(t, "hub", time.Now().Add(time.Hour))
+	tests := map[string]struct {
+		kubeconfig []byte
+		reason     string
+		words      []string
+	}{
+		"nobody listens": {gone.kubeconfig(t), hubv1.ReasonUnreachable, []string{gone.url, "refuses connections"}},
+		"another CA": {
+			f.kubeconfig(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.CertificateAuthorityData = other.pem }),
+			hubv1.ReasonCertificateUnknown, []string{"unknown authority", "some-other-ca"},
+		},
+		"another name": {
+			f.kubeconfig(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "api.example.com" }),
+			hubv1.ReasonCertificateUnknown, []string{"another name", "api.example.com"},
+		},
+		"an expired server certificate":  {expired.kubeconfig(t), hubv1.ReasonCertificateUnknown, []string{"expired"}},
+		"an expired client certificate":  {f.kubeconfig(t, withCertificate(oldCert, oldKey)), hubv1.ReasonUnauthorized, []string{"certificate"}},
+		"a client certificate of nobody": {f.kubeconfig(t, withCertificate(foreignCert, foreignKey)), hubv1.ReasonUnauthorized, []string{"certificate"}},
+		"a refused kubeconfig": {
+			f.kubeconfig(t, func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.TokenFile = "/x" }), hubv1.ReasonKubeconfigRefused, []string{"tokenFile"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := New(quick)
+			start(t, p)
+			p.Ensure("eu", tc.kubeconfig, "")
+			s := reaches(t, p, "eu", metav1.ConditionFalse, tc.reason)
+			for _, words := range tc.words {
+				if !strings.Contains(s.Message, words) {
+					t.Errorf("message %q does not hold %q", s.Message, words)
+				}
+			}
+			p.Ensure("eu", f.kubeconfig(t), "")
+			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+		})
+	}
+}
+
+func TestOneProbeInVainIsNotAnOutage(t *testing.T) {
+	f := newFakeCluster(t)
+	p := New(quick)
+	outages := atomic.Int32{}
+	p.OnChange(func(name string) {
+		if s, _ := p.State(name); s.Ready == metav1.ConditionFalse {
+			outages.Add(1)
+		}
+	})
+	start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "")
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	failed := make(chan struct{})
+	once := sync.Once{}
+	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
+		first := false
+		if req.URL.Query().Get("watch") == "true" {
+			once.Do(func() { first = true })
+		}
+		if first {
+			sendStatus(w, http.StatusInternalServerError, "a hiccup")
+			close(failed)
+			return
+		}
+		serveCluster(w, req, "cluster-1", nil)
+	})
+	<-failed
+	at := time.Now()
+	eventually(t, "the next good probe", func() string {
+		if s, _ := p.State("eu"); s.LastHeard.After(at.Add(300 * time.Millisecond)) {
+			return ""
+		}
+		return "none yet"
+	})
+	if outages.Load() > 0 {
+		t.Error("the link was said to be away")
+	}
+}
+
+func TestAnotherClusterEndsEverything(t *testing.T) {
+	f := newFakeCluster(t)
+	p := New(quick)
+	a := start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "cluster-1")
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+
+	f.set(func(f *fakeCluster) { f.id = "cluster-2" })
+	s := reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+	if !strings.Contains(s.Message, "cluster-2") || !strings.Contains(s.Message, "cluster-1") {
+		t.Errorf("message %q does not name both clusters", s.Message)
+	}
+	first := a.all()[0]
+	if first.ctx.Err() == nil {
+		t.Error("the consumers were not told")
+	}
+	if err := getVersion(t.Context(), first.cluster); !errors.Is(err, member.ErrNotConnected) {
+		t.Errorf("a client that is out still reaches the other cluster: %v", err)
+	}
+	if _, err := p.Get(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotFound) {
+		t.Errorf("Get: %v", err)
+	}
+	f.set(func(f *fakeCluster) { f.id = "cluster-1" })
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	if engaged := a.all(); len(engaged) != 2 || engaged[1].ctx.Err() != nil {
+		t.Errorf("after the return: %+v", engaged)
+	}
+}
+
+func TestTheExpectedClusterIsTheOnlyOneThatIsUsed(t *testing.T) {
+	f := newFakeCluster(t)
+	p := New(quick)
+	a := start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "the-one-that-joined")
+	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+	if len(a.all()) > 0 {
+		t.Error("it was handed out")
+	}
+}
+
+func TestAClusterThatHangsCostsNobodyElse(t *testing.T) {
+	slow := newFakeCluster(t)
+	slow.setRespond(hang)
+	f := newFakeCluster(t)
+	options := quick
+	options.ProbeTimeout = 10 * time.Second
+	p := New(options)
+	start(t, p)
+	for i := range 20 {
+		p.Ensure(fmt.Sprintf("slow-%d", i), slow.kubeconfig(t), "")
+	}
+	at := time.Now()
+	p.Ensure("eu", f.kubeconfig(t), "")
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	if took := time.Since(at); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	// An attempt under way does not hold up a new kubeconfig.
+	at = time.Now()
+	p.Ensure("slow-3", f.kubeconfig(t), "")
+	reaches(t, p, "slow-3", metav1.ConditionTrue, hubv1.ReasonConnected)
+	if took := time.Since(at); took > 3*time.Second {
+		t.Errorf("with another kubeconfig it took %s", took)
+	}
+}
+
+func TestARedirectIsNotFollowed(t *testing.T) {
+	var asked atomic.Int32
+	elsewhere := newFakeCluster(t)
+	elsewhere.setRespond(func(w http.ResponseWriter, _ *http.Request) { asked.Add(1); w.WriteHeader(http.StatusNoContent) })
+	f := newFakeCluster(t)
+	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, elsewhere.url+req.URL.Path, http.StatusTemporaryRedirect)
+	})
+	p := New(quick)
+	start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "")
+	reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonUnreachable)
+	if asked.Load() > 0 || elsewhere.denied > 0 {
+		t.Error("the redirect was followed")
+	}
+}
+
+func TestAnAnswerIsBounded(t *testing.T) {
+	tests := map[string]struct {
+		length  int
+		tooLong bool
+	}{
+		"a shorter one is whole": {length: 10},
+		"a longer one fails":     {length: 11, tooLong: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			body := &boundedBody{ReadCloser: io.NopCloser(bytes.NewReader(make([]byte, tc.length))), left: 10 + 1}
+			got, err := io.ReadAll(body)
+			if (errors.Is(err, errTooLong)) != tc.tooLong || (err == nil && len(got) != tc.length) {
+				t.Errorf("read %d bytes: %v", len(got), err)
+			}
+		})
+	}
+}
+
+func TestAProviderIsStartedOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := New(quick)
+	must(t, p.Start(ctx, &aware{}))
+	if err := p.Start(ctx, &aware{}); err == nil {
+		t.Error("it was started twice")
+	}
+	if err := p.IndexField(t.Context(), nil, "", nil); err == nil {
+		t.Error("an index was promised")
+	}
+}
