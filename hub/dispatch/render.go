@@ -32,13 +32,22 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	result, err := overrides.Render(template, overrides.Cluster{Name: r.target.Name, Labels: labels}, matching,
 		overrides.Options{DeniedMetadataPrefixes: r.queue.opts.DeniedMetadataPrefixes})
 	if err != nil {
-		reason := hubv1.ReasonOverrideInvalid
-		if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-			reason = hubv1.ReasonOverrideConflict
-		}
-		return nil, refused(reason, err), nil
+		return nil, refused(reasonOf(err), err), nil
 	}
 	return result.Manifest, nil, nil
+}
+
+func reasonOf(err error) string {
+	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
+		return hubv1.ReasonOverrideConflict
+	}
+	if errors.Is(err, overrides.ErrTooLarge) {
+		return hubv1.ReasonTooLarge
+	}
+	if invalid := (*overrides.InvalidError)(nil); errors.As(err, &invalid) && invalid.Policy == (overrides.PolicyRef{}) {
+		return hubv1.ReasonManifestRefused // the hub object itself is at fault
+	}
+	return hubv1.ReasonOverrideInvalid
 }
 
 func refused(reason string, err error) *member.Outcome {
