@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ var (
 	scheduler *Scheduler
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, synced: true}
 	heard     = &recorder{}
+	scenes    atomic.Int32
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -104,9 +106,9 @@ type hubObjects struct {
 	onChange     func(key)
 }
 
-type notServed struct{ error }
+type notServedError struct{ error }
 
-func (notServed) Undecided() bool { return true }
+func (notServedError) Undecided() bool { return true }
 
 func (h *hubObjects) Want(kinds sets.Set[schema.GroupKind]) {
 	h.mu.Lock()
@@ -152,7 +154,7 @@ func (h *hubObjects) Live(_ context.Context, id key, _ time.Time) (*unstructured
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.undecided.Has(id) {
-		return nil, false, notServed{errors.New("the kind is not served")}
+		return nil, false, notServedError{errors.New("the kind is not served")}
 	}
 	u, ok := h.live[id]
 	return u, !ok, nil
@@ -207,6 +209,7 @@ func newScene(t *testing.T, name string, clusters ...string) *scene {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
 		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
 	}
+	name = fmt.Sprintf("%s-%d", name, scenes.Add(1))
 	s := &scene{t: t, id: key{Group: "example.com", Kind: "Widget", Namespace: name, Name: "web"}}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for _, c := range clusters {
@@ -224,7 +227,7 @@ func (s *scene) create(o client.Object) {
 
 func (s *scene) cluster(name string) string { return s.id.Namespace + "-" + name }
 
-func (s *scene) join(name string) *hubv1.MemberCluster {
+func (s *scene) join(name string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name), Finalizers: []string{hubv1.WithdrawFinalizer}}}
 	c.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{
@@ -238,7 +241,6 @@ func (s *scene) join(name string) *hubv1.MemberCluster {
 	if err := hubClient.Status().Update(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
 	}
-	return c
 }
 
 // leave asks for the cluster's deletion, which its finalizer holds up.
@@ -260,10 +262,9 @@ func (s *scene) vanish(name string) {
 }
 
 // object makes the hub object, or makes it again, with an uid of its own.
-func (s *scene) object(app string) types.UID {
+func (s *scene) object() types.UID {
 	u := template(uuid.NewUUID())
 	u.SetNamespace(s.id.Namespace)
-	u.SetLabels(map[string]string{"app": app})
 	u.SetCreationTimestamp(metav1.Now())
 	objects.set(s.id, u)
 	return u.GetUID()

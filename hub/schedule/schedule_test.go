@@ -19,7 +19,7 @@ func TestNothingIsWithdrawnBeforeEverythingIsSynced(t *testing.T) { // not paral
 	objects.change(s.id, func() { objects.synced = false })
 	p := s.place("web", "eu", "sg")
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.becomes("eu", "sg")
 	s.join("us")
 	s.edit(p, func() { p.Spec.Clusters = s.only("us") })
@@ -40,7 +40,7 @@ func TestLifeOfAnObject(t *testing.T) {
 	s := newScene(t, "life", "eu", "sg")
 	p := s.place("web", "eu", "sg")
 	s.create(p)
-	first := s.object("web")
+	first := s.object()
 	s.becomes("eu", "sg")
 	b := s.binding()
 	if !slices.Contains(b.Finalizers, hubv1.WithdrawFinalizer) || b.Generation != 1 || b.Spec.ObjectRef.UID != first || b.Spec.PlacementRef.UID != p.UID {
@@ -58,7 +58,7 @@ func TestLifeOfAnObject(t *testing.T) {
 
 	objects.remove(s.id)
 	s.becomes("-sg ObjectDeleted Delete")
-	second := s.object("web")
+	second := s.object()
 	s.becomes("sg")
 	if got := s.binding(); got.Spec.ObjectRef.UID != second || got.UID != b.UID || got.Annotations[objectSinceAnnotation] == "" {
 		t.Errorf("the binding of an object that is back is %+v", got)
@@ -81,7 +81,7 @@ func TestADecisionIsWrittenOnce(t *testing.T) {
 	s := newScene(t, "once", "eu", "sg")
 	p := s.place("web", "eu")
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	before := s.binding().ResourceVersion
 	s.edit(p, func() { p.Spec.Apply.Adoption = hubv1.AdoptionAlways })
@@ -103,14 +103,14 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	p := s.place("web", "eu")
 	p.Spec.Deletion.WhenDeleted = hubv1.RemovalOrphan
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	if err := hubClient.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	s.decides(hubv1.ReasonPlacementGone)
 	s.becomes("eu")
-	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of("gone")); diff != "" {
+	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	s.eventually("the kind is wanted as long as it has bindings", func() error {
@@ -129,7 +129,7 @@ func TestAPlacementTakesOverOnlyWithPreemption(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "preempt", "eu", "sg")
 	s.create(s.place("web", "eu"))
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	p := s.place("first", "sg")
 	p.Spec.Priority = 5
@@ -150,7 +150,7 @@ func TestASuspendedPlacementKeepsItsDecision(t *testing.T) {
 	s := newScene(t, "suspend", "eu", "sg")
 	p := s.place("web", "eu")
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	s.edit(p, func() { p.Spec.Suspend.Scheduling, p.Spec.Clusters = true, s.only("sg") })
 	s.decides(hubv1.ReasonSuspended)
@@ -163,7 +163,7 @@ func TestALeavingClusterIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "leaving", "eu", "sg")
 	s.create(s.place("web", "eu", "sg"))
-	s.object("web")
+	s.object()
 	s.becomes("eu", "sg")
 	s.leave("eu")
 	s.becomes("-eu ClusterLeaving Orphan", "sg")
@@ -176,7 +176,7 @@ func TestAMissingMemberCluster(t *testing.T) {
 	s := newScene(t, "missing", "eu", "sg")
 	p := s.place("web", "eu", "sg")
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.becomes("eu", "sg")
 	s.vanish("eu")
 	s.eventually("the decision knows", func() error {
@@ -189,7 +189,7 @@ func TestAMissingMemberCluster(t *testing.T) {
 	objects.remove(s.id)
 	s.becomes("-sg ObjectDeleted Delete")
 	s.eventually("an event tells what was left behind", func() error {
-		if got := heard.of("missing"); !slices.Contains(got, "LeftBehind") {
+		if got := heard.of(s.id.Namespace); !slices.Contains(got, "LeftBehind") {
 			return fmt.Errorf("told was %q", got)
 		}
 		return nil
@@ -200,7 +200,7 @@ func TestABindingDeletedByHandIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "byhand", "eu")
 	s.create(s.place("web", "eu"))
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	before := s.binding()
 	if err := hubClient.Delete(t.Context(), before); err != nil {
@@ -219,7 +219,7 @@ func TestAnObjectThatVanishesWithItsKindIsKept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "nokind", "eu")
 	s.create(s.place("web", "eu"))
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	objects.change(s.id, func() { objects.undecided = objects.undecided.Union(sets.New(s.id)); delete(objects.cached, s.id) })
 	s.decides(hubv1.ReasonTemplateMissing)
@@ -234,7 +234,7 @@ func TestACacheThatIsBehindWithdrawsNothing(t *testing.T) {
 	labelled("other")(other)
 	s.create(web)
 	s.create(other)
-	s.object("web")
+	s.object()
 	s.becomes("eu")
 	changed := template("x")
 	live, _ := objects.Get(s.id)
@@ -250,15 +250,15 @@ func TestACacheThatIsBehindWithdrawsNothing(t *testing.T) {
 func TestAKindThatTheHubWouldRunIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "refused", "eu")
-	s.id = key{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "refused", Name: "web"}
+	s.id = key{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: s.id.Namespace, Name: "web"}
 	p := s.place("web", "eu")
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: s.id.Group, Kind: s.id.Kind}}
 	s.create(p)
-	s.object("web")
+	s.object()
 	s.decides(hubv1.ReasonHubWouldRun)
 	s.becomes("no binding")
-	s.object("web")
-	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of("refused")); diff != "" {
+	s.object()
+	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if !scheduler.Refused(s.id.GroupKind()) || scheduler.Refused(schema.GroupKind{Group: "example.com", Kind: "Widget"}) {
