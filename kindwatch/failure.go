@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +45,12 @@ func classify(err error) (reason, message string) {
 	default:
 		reason = hubv1.ReasonUnreachable
 	}
-	return reason, fmt.Sprintf("%.256s", err.Error())
+	text := err.Error()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil { // without the port on our side, which differs from try to try
+		text = op.Op + ": " + op.Err.Error()
+	}
+	return reason, fmt.Sprintf("%.256s", text)
 }
 
 // retryAfter is how long to pause after so many failures in a row: 0.2 s doubling to 60 s, for a kind that is not served 5 s

@@ -1,10 +1,14 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +72,7 @@ func classify(err error, t target) member.Outcome {
 		return refused(hubv1.ReasonKindNotServed, member.RetrySlowly, "the cluster does not serve %s in %s: install its definition there",
 			t.gvk.Kind, t.gvk.GroupVersion())
 	case status.Code == 0:
-		out := refused(hubv1.ReasonUnreachable, member.RetrySoon, "the cluster did not answer: %v", err)
+		out := refused(hubv1.ReasonUnreachable, member.RetrySoon, "the cluster did not answer: %s", cause(err))
 		out.Applied = metav1.ConditionUnknown
 		return out
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -81,12 +85,29 @@ func classify(err error, t target) member.Outcome {
 	case strings.Contains(text, "field not declared in schema"):
 		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: bring it up to date there",
 			t.gvk.Kind, undeclared(text))
-	case strings.Contains(text, "failed to create typed patch object"):
+	case strings.Contains(text, "failed to create typed patch object"), strings.Contains(text, "failed to convert new object"):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
-	case strings.Contains(text, "request is too large") || status.Code == http.StatusRequestEntityTooLarge:
+	case status.Code == http.StatusRequestEntityTooLarge, strings.Contains(text, "request is too large"),
+		strings.Contains(text, "message larger than max"): // the limits of etcd and of its client
 		return refused(hubv1.ReasonTooLarge, member.RetryNever, "%s is too large for the cluster: make it smaller than 1 MB", t)
 	}
 	return byCode(err, status, t)
+}
+
+// cause is why there was no answer, without the ports and times that differ from try to try: they would change the row each time.
+func cause(err error) string {
+	var timeout interface{ Timeout() bool }
+	var op *net.OpError
+	var request *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "timed out"
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Op + ": " + op.Err.Error()
+	case errors.As(err, &request):
+		return request.Err.Error()
+	}
+	return err.Error()
 }
 
 // byCode classifies what the text does not say.
@@ -137,7 +158,7 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
 	var drift []member.FieldDrift
 	for _, c := range statusOf(err).Details.Causes {
-		if c.Type != metav1.CauseTypeFieldManagerConflict || len(drift) == 3 {
+		if c.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}
 		d := member.FieldDrift{Path: c.Field, Manager: content.UnknownManager}
@@ -146,6 +167,8 @@ func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
 		}
 		drift = append(drift, d)
 	}
+	slices.SortFunc(drift, func(a, b member.FieldDrift) int { return strings.Compare(a.Path+a.Manager, b.Path+b.Manager) })
+	drift = drift[:min(len(drift), 3)]
 	out := refused(hubv1.ReasonFieldConflict, member.RetryNever, "%s", conflictText(drift))
 	out.Drifted = drift
 	return seen(out, live)
@@ -180,6 +203,7 @@ func (t target) invalid(status metav1.Status) string {
 		}
 		parts = append(parts, text)
 	}
+	slices.Sort(parts) // servers list them in any order
 	return "the cluster refuses " + strings.Join(parts, "; ")
 }
 
@@ -202,7 +226,7 @@ func withoutValue(message string) string {
 // published is a server's text as it may be shown: of a Secret nothing, since texts may quote values.
 func (t target) published(text string) string {
 	if t.secret() {
-		return "the cluster refuses the Secret; its answer is not shown, because it may quote the content"
+		return "its answer is not shown, because it may quote the content of the Secret"
 	}
 	return text
 }

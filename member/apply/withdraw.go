@@ -103,8 +103,7 @@ func removed(ctx context.Context, t target, deleted *unstructured.Unstructured) 
 	return out
 }
 
-// orphan takes the hub's marks and its field ownership off the object that was read. Without an entry in managedFields the
-// fields are nobody's: a later apply of somebody else takes them without a conflict.
+// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured) error {
 	left := content.WithoutOurs(live.GetManagedFields())
 	if len(left) == 0 {

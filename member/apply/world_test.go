@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return m.Run()
 	}
-	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition("Widget", "widgets"), definition("Gadget", "gadgets")}}
+	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition("Widget", "widgets")}}
 	config, err := environment.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the API server:", err)
@@ -53,7 +53,6 @@ func run(m *testing.M) int {
 
 var (
 	widget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
-	gadget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
 	configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	secret    = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	pod       = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -65,7 +64,7 @@ var (
 )
 
 var plurals = map[string]string{
-	"Widget": "widgets", "Gadget": "gadgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
+	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
 }
 
 // resolve knows the kinds above; of others it says what a mapper says.
@@ -114,7 +113,7 @@ type world struct {
 	intercept func(*http.Request) *http.Response
 }
 
-// RoundTrip lets the test intercept a request, and refuses the verbs that the hub has no use for.
+// roundTrip lets the test intercept a request, and refuses the verbs that the hub has no use for.
 func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
@@ -170,7 +169,12 @@ func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any)
 	return u
 }
 
-func spec(fields map[string]any) map[string]any { return map[string]any{"spec": fields} }
+func spec(fields map[string]any) map[string]any {
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	return map[string]any{"spec": fields}
+}
 
 // intent asks for a widget.
 func (w *world) intent(fields map[string]any, digest string) member.ApplyIntent {
@@ -204,6 +208,15 @@ func (w *world) objects(gvk schema.GroupVersionKind, ns string) dynamic.Resource
 		return w.admin.Resource(r)
 	}
 	return w.admin.Resource(r).Namespace(ns)
+}
+
+// installDefinition waits until the server serves it.
+func (w *world) installDefinition(d *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
+	options := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{d}}
+	if _, err := envtest.InstallCRDs(apiServer, options); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // create, get, edit and finish are what others do on the member.
