@@ -290,10 +290,12 @@ type PlacementStatus struct {
 
 	// objects is the number of objects that follow this placement.
 	// +optional
+	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
 
 	// selectedClusters is the number of clusters that hold at least one of them.
 	// +optional
+	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
 	// conditions: Accepted, Scheduled, Applied, Healthy.

@@ -254,16 +254,20 @@ type RejectedClusters struct {
 // BindingSummary counts the rows of a binding.
 type BindingSummary struct {
 	// desired is the number of clusters that shall hold the object.
-	// +required
+	// +optional
+	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
 	// applied is the number of those that hold what is desired now.
-	// +required
+	// +optional
+	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
 	// healthy is the number of those whose object is healthy.
-	// +required
+	// +optional
+	// +kubebuilder:default=0
 	Healthy int32 `json:"healthy"`
 	// unknown is the number of those that are away or not yet reported.
-	// +required
+	// +optional
+	// +kubebuilder:default=0
 	Unknown int32 `json:"unknown"`
 }
 
