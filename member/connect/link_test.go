@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +51,10 @@ func (a *aware) all() []handed {
 	return append([]handed(nil), a.engaged...)
 }
 
-var quick = Options{Scheme: scheme(), ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond, FactsInterval: 50 * time.Millisecond}
+var quick = Options{
+	Scheme: scheme(), Logger: funcr.New(func(string, string) {}, funcr.Options{}),
+	ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond, FactsInterval: 50 * time.Millisecond,
+}
 
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
