@@ -9,10 +9,11 @@ import (
 )
 
 // confirm lets a plan that takes something from a cluster pass only if uncached reads lead to the same plan. If they do not, or
-// cannot be had, the plan that takes nothing is returned, with a time at which to try once more.
-func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) plan {
+// cannot be had, the plan that takes nothing is returned, with a time at which to try once more. The facts are those that the
+// returned plan rests on.
+func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) (facts, plan) {
 	if !p.takes {
-		return p
+		return f, p
 	}
 	if !s.Templates.Synced() {
 		return f.hold(5*time.Second, "not every kind that is federated has been listed")
@@ -25,10 +26,14 @@ func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) plan {
 	live.world = w
 	if f.fate == alive {
 		object, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
-		if err != nil {
+		switch {
+		case isUndecided(err):
+			// What is in memory is a remembrance. A cluster may leave all the same.
+			f.fate, f.why, f.template = undecided, err.Error(), nil
+			return s.confirm(ctx, f, decide(f))
+		case err != nil:
 			return f.hold(5*time.Second, err.Error())
-		}
-		if isGone || object.GetDeletionTimestamp() != nil || (f.id.Namespace != "" && !w.namespaceRead) {
+		case isGone || object.GetDeletionTimestamp() != nil || (f.id.Namespace != "" && !w.namespaceRead):
 			return f.hold(time.Second, "")
 		}
 		live.template = object
@@ -38,16 +43,16 @@ func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) plan {
 		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: what is cached differs from what is")
 		return f.hold(time.Second, "")
 	}
-	return p
+	return f, p
 }
 
 // hold is the plan that takes nothing. A reason that may last is told.
-func (f facts) hold(again time.Duration, why string) plan {
+func (f facts) hold(again time.Duration, why string) (facts, plan) {
 	f.holdBack = true
 	p := decide(f)
 	p.again = earlier(p.again, again)
 	if why != "" {
 		p.scheduled.Message = short(p.scheduled.Message + "; nothing is withdrawn yet: " + why)
 	}
-	return p
+	return f, p
 }

@@ -142,7 +142,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := s.confirm(ctx, f, decide(f))
+	f, p := s.confirm(ctx, f, decide(f))
 	act := s.record
 	if f.binding != nil && (f.binding.GetDeletionTimestamp() != nil || p.remove) {
 		act = s.release

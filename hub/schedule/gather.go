@@ -107,9 +107,8 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		return nil
 	}
 	live, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
-	var no interface{ Undecided() bool }
 	switch {
-	case errors.As(err, &no) && no.Undecided():
+	case isUndecided(err):
 		f.fate, f.why = undecided, err.Error()
 	case err != nil:
 		return fmt.Errorf("gathering for %s: %w", f.id, err)
@@ -119,6 +118,12 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		f.template = live
 	}
 	return nil
+}
+
+// isUndecided means that the object is not there and that no read will tell why.
+func isUndecided(err error) bool {
+	var u interface{ Undecided() bool }
+	return errors.As(err, &u) && u.Undecided()
 }
 
 // knownSince is a time at which the binding's object existed: when the binding was made, or when the object came back.

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -213,6 +216,42 @@ func TestABindingDeletedByHandIsMadeAgain(t *testing.T) {
 		return nil
 	})
 	s.becomes("eu")
+}
+
+func TestABindingIsKeptUntilItsNamespaceHasTakenTheObject(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "ending", "eu")
+	s.create(s.place("web", "eu"))
+	s.object()
+	s.becomes("eu")
+	before := s.binding()
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.id.Namespace}}, before} {
+		if err := hubClient.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.becomes("eu")
+	objects.remove(s.id)
+	s.becomes("-eu ObjectDeleted Delete")
+	if b := s.binding(); b.UID != before.UID {
+		t.Error("it is another binding")
+	}
+	s.withdraws()
+	s.becomes("no binding")
+}
+
+func TestAClusterMayLeaveWhileAKindIsNotServed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "leavekind", "eu", "sg")
+	p := s.place("web", "eu", "sg")
+	s.create(p)
+	s.object()
+	s.becomes("eu", "sg")
+	objects.change(s.id, func() { objects.undecided = objects.undecided.Union(sets.New(s.id)) }) // and is in memory still
+	s.edit(p, func() { p.Spec.Clusters = s.only("eu") })
+	s.leave("eu")
+	s.becomes("-eu ClusterLeaving Orphan", "sg")
+	s.decides(hubv1.ReasonTemplateMissing)
 }
 
 func TestAnObjectThatVanishesWithItsKindIsKept(t *testing.T) {
