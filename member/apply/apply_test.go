@@ -56,7 +56,7 @@ func TestNothingIsWrittenIfNothingChanged(t *testing.T) {
 	first := w.apply(in, written)
 
 	in.Confirmed = first.Hash
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
@@ -305,7 +305,7 @@ func TestAChangeBetweenReadAndWriteIsSeen(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	patches := 0
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method == http.MethodPatch {
 			if patches++; patches == 1 {
 				w.edit(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
@@ -322,7 +322,7 @@ func TestAChangeBetweenReadAndWriteIsSeen(t *testing.T) {
 func TestAnObjectThatKeepsChangingIsRetriedSoon(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method == http.MethodPatch {
 			w.edit(`{"spec":{"note":"` + time.Now().String() + `"}}`)
 		}
@@ -335,7 +335,7 @@ func TestAnObjectThatVanishesBetweenReadAndWriteIsMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	once := false
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method == http.MethodPatch && !once {
 			once = true
 			w.delete()

@@ -1,11 +1,8 @@
 package apply_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -201,51 +198,37 @@ func TestCredentialsThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// answer is what a server that is in trouble says.
-func answer(code int, s metav1.Status) func(*http.Request) *http.Response {
-	return func(r *http.Request) *http.Response {
-		s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		s.Status, s.Code = metav1.StatusFailure, int32(code)
-		body, _ := json.Marshal(s)
-		return &http.Response{
-			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
-		}
-	}
-}
-
 func TestAServerInTrouble(t *testing.T) {
 	tests := map[string]struct {
-		answer func(*http.Request) *http.Response
+		answer *answer
 		want   result
 		after  time.Duration
 	}{
 		"asks for fewer requests": {
-			answer: answer(429, metav1.Status{Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 5}}),
+			answer: status(429, metav1.Status{Reason: metav1.StatusReasonTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 5}}),
 			want:   failed(hubv1.ReasonThrottled, member.RetryAfter), after: 5 * time.Second,
 		},
 		"fails": {
-			answer: answer(500, metav1.Status{Reason: metav1.StatusReasonInternalError, Message: "etcd is away"}),
+			answer: status(500, metav1.Status{Reason: metav1.StatusReasonInternalError, Message: "etcd is away"}),
 			want:   failed(hubv1.ReasonServerError, member.RetrySoon),
 		},
 		"says when to come back": {
-			answer: answer(503, metav1.Status{Reason: metav1.StatusReasonServerTimeout, Details: &metav1.StatusDetails{RetryAfterSeconds: 100000}}),
+			answer: status(503, metav1.Status{Reason: metav1.StatusReasonServerTimeout, Details: &metav1.StatusDetails{RetryAfterSeconds: 100000}}),
 			want:   failed(hubv1.ReasonServerError, member.RetryAfter), after: 5 * time.Minute,
 		},
 		"talks too much": {
-			answer: answer(500, metav1.Status{Message: strings.Repeat("<html>\x00é\n", 9999)}),
+			answer: status(500, metav1.Status{Message: strings.Repeat("<html>\x00é\n", 9999)}),
 			want:   failed(hubv1.ReasonServerError, member.RetrySoon),
 		},
 		"makes no sense": {
-			answer: func(r *http.Request) *http.Response {
-				return &http.Response{StatusCode: 502, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>"))}
-			},
-			want: failed(hubv1.ReasonServerError, member.RetrySoon),
+			answer: &answer{http.StatusBadGateway, "<html>"},
+			want:   failed(hubv1.ReasonServerError, member.RetrySoon),
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.intercept = tc.answer
+			w.intercept = func(*http.Request) *answer { return tc.answer }
 			if out := w.apply(w.intent(nil, "d1"), tc.want); out.After != tc.after {
 				t.Errorf("after %s", out.After)
 			}

@@ -55,7 +55,7 @@ func TestWithdrawWaitsForFinalizers(t *testing.T) {
 	if out := w.withdraw(w.withdrawal(), waiting); !strings.Contains(out.Message, "example.com/slow") || out.UID == "" {
 		t.Errorf("%+v", out)
 	}
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s of an object that is being deleted", r.Method)
 		}
@@ -123,7 +123,7 @@ func TestWithdrawDecidesAnewIfTheObjectChanges(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(nil, "d1"), written)
 	once := false
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if r.Method == http.MethodDelete && !once {
 			once = true
 			w.edit(`{"metadata":{"labels":{"hanse.dev/hub":"hub-2"}}}`)
@@ -213,12 +213,12 @@ func TestWithdrawOfAKindThatIsNotServed(t *testing.T) {
 
 func TestWithdrawDoesNotTakeAFailedQuestionForAnAnswer(t *testing.T) {
 	w := newWorld(t)
-	w.intercept = func(r *http.Request) *http.Response {
+	w.intercept = func(r *http.Request) *answer {
 		if strings.Contains(r.URL.Path, "customresourcedefinitions") {
-			return answer(403, metav1.Status{
+			return status(403, metav1.Status{
 				Reason:  metav1.StatusReasonForbidden,
 				Message: `customresourcedefinitions.apiextensions.k8s.io "x" is forbidden: User "u" cannot get resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`,
-			})(r)
+			})
 		}
 		return nil
 	}

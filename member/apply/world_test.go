@@ -1,9 +1,12 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -110,7 +113,24 @@ type world struct {
 	applier *apply.Applier
 	ns      string
 	// intercept, if set, sees each request of the Applier; an answer of its own replaces the server's.
-	intercept func(*http.Request) *http.Response
+	intercept func(*http.Request) *answer
+}
+
+// answer is one that a server in trouble gives.
+type answer struct {
+	code int
+	body string
+}
+
+// status is an answer as an API server gives it.
+func status(code int, s metav1.Status) *answer {
+	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	s.Status, s.Code = metav1.StatusFailure, int32(code)
+	body, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return &answer{code, string(body)}
 }
 
 // roundTrip lets the test intercept a request, and refuses the verbs that the hub has no use for.
@@ -121,8 +141,12 @@ func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Respon
 		w.Errorf("%s %s: a verb that the hub is not granted", r.Method, r.URL.Path)
 	}
 	if w.intercept != nil {
-		if answer := w.intercept(r); answer != nil {
-			return answer, nil
+		if a := w.intercept(r); a != nil {
+			header := http.Header{}
+			if strings.HasPrefix(a.body, "{") {
+				header.Set("Content-Type", "application/json")
+			}
+			return &http.Response{StatusCode: a.code, Request: r, Header: header, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 		}
 	}
 	return next.RoundTrip(r)

@@ -1,0 +1,292 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/observe"
+)
+
+const (
+	hubUID   = types.UID("hub-1")
+	ownerUID = types.UID("template-1")
+)
+
+var (
+	apiServer *rest.Config
+	counter   atomic.Int32
+
+	widget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
+	widgets   = widget.GroupVersion().WithResource("widgets")
+	bindingA  = types.NamespacedName{Namespace: "shop", Name: "a"}
+	bindingB  = types.NamespacedName{Namespace: "shop", Name: "b"}
+	webWidget = types.NamespacedName{Name: "web"}
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	open := true
+	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.shop.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "shop.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open},
+				},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}}}
+	config, err := env.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	config.QPS = -1
+	apiServer = config
+	return m.Run()
+}
+
+// told is one call of the handler.
+type told struct {
+	name          string
+	content, gone bool
+}
+
+// world is one namespace on the member, its observer and what it told.
+type world struct {
+	*testing.T
+	objects  dynamic.ResourceInterface
+	observer *observe.Observer
+	ns       string
+
+	mu     sync.Mutex
+	events []told
+	states int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
+	}
+	w := &world{T: t, ns: fmt.Sprintf("t-%d", counter.Add(1))}
+	client := dynamic.NewForConfigOrDie(apiServer)
+	w.objects = client.Resource(widgets).Namespace(w.ns)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": w.ns}}}
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	if _, err := client.Resource(namespaces).Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	w.observer = observe.New(ctx, observe.Options{
+		Cluster: "m1", Client: client, HubUID: hubUID,
+		Resolve:   func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return widgets, nil },
+		HasStatus: func(schema.GroupVersionKind) bool { return true },
+		Handler: func(cluster string, o member.Observation, content, gone bool) {
+			if cluster != "m1" {
+				t.Errorf("told of cluster %q", cluster)
+			}
+			if o.Namespace != w.ns { // of another test
+				return
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, told{o.Name, content, gone})
+		},
+		OnState: func(string, schema.GroupVersionKind, kindwatch.State) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.states++
+		},
+	})
+	return w
+}
+
+// apply sends what the hub would send.
+func (w *world) apply(name string, size int) *unstructured.Unstructured {
+	w.Helper()
+	id := hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(size)}}}
+	u.SetGroupVersionKind(widget)
+	u.SetName(name)
+	u.SetNamespace(w.ns)
+	u.SetLabels(map[string]string{hubv1.HubLabel: string(hubUID)})
+	u.SetAnnotations(map[string]string{hubv1.OwnerAnnotation: id.Owner(ownerUID), hubv1.DigestAnnotation: "d1"})
+	out, err := w.objects.Apply(w.Context(), name, u, metav1.ApplyOptions{FieldManager: hubv1.FieldManager})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) patch(patch string, subresource ...string) {
+	w.Helper()
+	options := metav1.PatchOptions{FieldManager: "kubectl-edit"}
+	if _, err := w.objects.Patch(w.Context(), "web", types.MergePatchType, []byte(patch), options, subresource...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// next waits for one more call of the handler and returns it.
+func (w *world) next() told {
+	w.Helper()
+	var out told
+	w.until("an event", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.events) == 0 {
+			return false
+		}
+		out, w.events = w.events[0], w.events[1:]
+		return true
+	})
+	return out
+}
+
+func (w *world) expect(want told) {
+	w.Helper()
+	if got := w.next(); got != want {
+		w.Errorf("told %+v, want %+v", got, want)
+	}
+}
+
+func (w *world) until(what string, condition func() bool) {
+	w.Helper()
+	err := wait.PollUntilContextTimeout(w.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil {
+		w.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+func (w *world) synced() bool {
+	_, _, synced := w.observer.Observation(widget, webWidget)
+	return synced
+}
+
+func (w *world) key() types.NamespacedName { return types.NamespacedName{Namespace: w.ns, Name: "web"} }
+
+func TestObservationsFollowTheObject(t *testing.T) {
+	w := newWorld(t)
+	first := w.apply("web", 3)
+	if _, found, synced := w.observer.Observation(widget, w.key()); found || synced {
+		t.Error("a kind that nobody asked for is synced")
+	}
+	w.observer.Observe(widget, bindingA)
+	w.expect(told{"web", true, false})
+	w.until("the state", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.states > 0 })
+	o, found, synced := w.observer.Observation(widget, w.key())
+	want := member.Observation{
+		GVK: widget, Namespace: w.ns, Name: "web", UID: first.GetUID(), ResourceVersion: first.GetResourceVersion(), Generation: 1,
+		Owner:    hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"},
+		OwnerUID: ownerUID, Digest: "d1", Hash: o.Hash,
+		Health: hubv1.HealthProgressing, HealthReason: "StatusMissing", HealthMessage: o.HealthMessage, ObservedGeneration: -1,
+	}
+	if diff := cmp.Diff(want, o); diff != "" || !found || !synced || o.Hash == "" {
+		t.Errorf("found %v, synced %v, %s", found, synced, diff)
+	}
+
+	w.patch(`{"status":{"replicas":3,"observedGeneration":1,"conditions":[{"type":"Ready","status":"True","reason":"Up"}]}}`, "status")
+	w.expect(told{"web", false, false})
+	o, _, _ = w.observer.Observation(widget, w.key())
+	if o.Health != hubv1.HealthHealthy || o.ObservedGeneration != 1 || len(o.Observed) == 0 || o.Hash != want.Hash {
+		t.Errorf("%+v %s", o, o.Observed)
+	}
+
+	w.patch(`{"spec":{"note":"theirs"}}`) // not ours, but another generation
+	w.expect(told{"web", false, false})
+	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // nothing that is kept
+	w.patch(`{"spec":{"size":9}}`)                    // drift
+	w.expect(told{"web", true, false})
+	w.patch(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
+	w.expect(told{"web", true, false})
+	if o, _, _ = w.observer.Observation(widget, w.key()); o.Paused.Year() != 2999 {
+		t.Errorf("paused until %s", o.Paused)
+	}
+	w.apply("other", 1)
+	w.expect(told{"other", true, false})
+
+	if err := w.objects.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(told{"web", true, true})
+	if _, found, synced = w.observer.Observation(widget, w.key()); found || !synced {
+		t.Errorf("found %v, synced %v", found, synced)
+	}
+}
+
+func TestAnObjectThatLosesTheLabelIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.apply("web", 3)
+	w.observer.Observe(widget, bindingA)
+	w.expect(told{"web", true, false})
+	w.patch(`{"metadata":{"labels":{"hanse.dev/hub":"hub-2"}}}`)
+	w.expect(told{"web", true, true})
+}
+
+func TestAKindIsWatchedForAsLongAsSomebodyHoldsIt(t *testing.T) {
+	w := newWorld(t)
+	w.observer.SetLinger(50 * time.Millisecond)
+	w.observer.Observe(widget, bindingA)
+	w.observer.Observe(widget, bindingA)
+	w.observer.Observe(widget, bindingB)
+	w.until("the first list", w.synced)
+	w.observer.Forget(widget, bindingA)
+	w.apply("web", 3)
+	w.expect(told{"web", true, false})
+
+	w.observer.Forget(widget, bindingB)
+	w.observer.Forget(widget, bindingB)
+	if !w.synced() {
+		t.Error("the kind does not linger")
+	}
+	w.until("the end", func() bool { return !w.synced() })
+	if _, ok := w.observer.State(widget); ok {
+		t.Error("the kind is still watched")
+	}
+	w.observer.Observe(widget, bindingA)
+	w.until("another start", w.synced)
+}
+
+func TestAHolderThatComesBackKeepsTheWatch(t *testing.T) {
+	w := newWorld(t)
+	w.observer.SetLinger(time.Hour)
+	w.observer.Observe(widget, bindingA)
+	w.until("the first list", w.synced)
+	before, _ := w.observer.State(widget)
+	w.observer.Forget(widget, bindingA)
+	w.observer.Observe(widget, bindingB)
+	if after, ok := w.observer.State(widget); !ok || after != before {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
