@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// quiet is how long the hub's etcd must have had no write but housekeeping to count as settled.
+const quiet = 4 * time.Second
+
+// counters is what every part had counted at one moment.
+type counters struct {
+	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
+	hubRequests    map[string]float64 // requests to the hub's API server by verb and resource, anybody's
+	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
+	etcdPuts       float64            // etcd's own count of puts, housekeeping included
+	etcdBytes      float64            // etcd's own count of bytes put
+	cpu            time.Duration      // of the hub process
+}
+
+// meter reads counters. pid is the hub process, 0 while there is none.
+type meter struct {
+	*fleet.Fleet
+	pid int
+}
+
+func (m *meter) read(ctx context.Context) (counters, error) {
+	c := counters{memberRequests: map[string]float64{}}
+	page, err := m.Hub.MetricsPage(ctx)
+	if err != nil {
+		return c, err
+	}
+	if c.hubWrites, err = fleet.EtcdWrites(page); err != nil {
+		return c, err
+	}
+	if c.hubRequests, err = requests(page); err != nil {
+		return c, err
+	}
+	for _, member := range m.Members {
+		page, err := member.MetricsPage(ctx)
+		if err != nil {
+			return c, err
+		}
+		all, err := requests(page)
+		if err != nil {
+			return c, err
+		}
+		for what, n := range all {
+			if verb, ok := strings.CutSuffix(what, " "+widgets.GroupResource().String()); ok {
+				c.memberRequests[verb] += n
+			}
+		}
+	}
+	if page, err = fleet.Page(ctx, m.HubEtcdMetrics); err != nil {
+		return c, err
+	}
+	if c.etcdPuts, err = only(page, "etcd_mvcc_put_total"); err != nil {
+		return c, err
+	}
+	if c.etcdBytes, err = only(page, "etcd_debugging_mvcc_total_put_size_in_bytes"); err != nil {
+		return c, err
+	}
+	if m.pid != 0 {
+		c.cpu, err = cpuTime(m.pid)
+	}
+	return c, err
+}
+
+// only returns the value of a metric that has one sample.
+func only(page, name string) (float64, error) {
+	samples, err := fleet.Samples(page, name)
+	if err != nil {
+		return 0, err
+	}
+	if len(samples) != 1 {
+		return 0, fmt.Errorf("metric %s: %d samples, want 1", name, len(samples))
+	}
+	return samples[0].Value, nil
+}
+
+// requests counts the requests of an API server by "VERB resource.group/subresource"; watches count when they end and are left out.
+func requests(page string) (map[string]float64, error) {
+	samples, err := fleet.Samples(page, "apiserver_request_total")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for _, s := range samples {
+		l := s.Labels
+		if l["resource"] == "" || l["verb"] == "WATCH" {
+			continue
+		}
+		what := l["verb"] + " " + l["resource"]
+		if l["group"] != "" {
+			what += "." + l["group"]
+		}
+		if l["subresource"] != "" {
+			what += "/" + l["subresource"]
+		}
+		out[what] += s.Value
+	}
+	return out, nil
+}
+
+// settle waits until the hub's etcd has been quiet, and returns when the last write was seen, to the second.
+func (m *meter) settle(ctx context.Context) (time.Time, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var before map[string]float64
+	last := time.Now()
+	for {
+		page, err := m.Hub.MetricsPage(ctx)
+		if err != nil {
+			return last, err
+		}
+		now, err := fleet.EtcdWrites(page)
+		if err != nil {
+			return last, err
+		}
+		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) })
+		if before == nil || !maps.Equal(before, now) {
+			before, last = now, time.Now()
+		} else if time.Since(last) >= quiet {
+			return last, nil
+		}
+		select {
+		case <-ctx.Done():
+			return last, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// isLease is true for what processes write to say that they live: Leases, and the API server's record of its own address.
+func isLease(resource string) bool {
+	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
+}
+
+func isEvent(resource string) bool {
+	return resource == "events" || resource == "events.events.k8s.io"
+}
+
+// Latency has quantiles in milliseconds.
+type Latency struct {
+	P50 float64 `json:"p50Ms"`
+	P99 float64 `json:"p99Ms"`
+	Max float64 `json:"maxMs"`
+}
+
+func latency(all []time.Duration) Latency {
+	slices.Sort(all)
+	return Latency{P50: quantile(all, 0.50), P99: quantile(all, 0.99), Max: quantile(all, 1)}
+}
+
+// quantile is the nearest-rank quantile of sorted durations in milliseconds.
+func quantile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(q*float64(len(sorted)) + 0.999999)
+	return float64(sorted[max(rank, 1)-1].Microseconds()) / 1000
+}
+
+// Cost is what a phase took beside time. The hub's figures are per object, those of the members per object-cluster.
+type Cost struct {
+	// HubWrites to etcd by resource, the user's own among them.
+	HubWrites map[string]float64 `json:"hubWrites"`
+	// HubWritesBeyond leaves out the user's own write of each object, Leases and Events.
+	HubWritesBeyond float64 `json:"hubWritesBeyond"`
+	Events          float64 `json:"events"`
+	// Leases and the like, of the hub process and its API server, in all of the phase.
+	Leases float64 `json:"leasesInAll"`
+	// EtcdPuts and EtcdBytes are etcd's own counts, with the user's own write, Leases and Events.
+	EtcdPuts  float64 `json:"etcdPuts"`
+	EtcdBytes float64 `json:"etcdBytes"`
+	// EtcdBytesBeyond leaves out what the same write of the user takes on a hub that nobody watches.
+	EtcdBytesBeyond float64            `json:"etcdBytesBeyond"`
+	HubRequests     map[string]float64 `json:"hubRequests"`
+	MemberRequests  map[string]float64 `json:"memberRequests"`
+	// CPUMillis of the hub process per object-cluster, until all was settled.
+	CPUMillis     float64 `json:"cpuMs"`
+	PeakRSSMiB    float64 `json:"peakRssMiB"`
+	SettledRSSMiB float64 `json:"settledRssMiB"`
+}
+
+// cost is what lies between two readings of a phase over so many objects and members.
+func cost(before, after counters, objects, members int) Cost {
+	n := float64(objects)
+	pairs := n * float64(members)
+	c := Cost{
+		HubWrites:      perUnit(before.hubWrites, after.hubWrites, n),
+		HubRequests:    perUnit(before.hubRequests, after.hubRequests, n),
+		MemberRequests: perUnit(before.memberRequests, after.memberRequests, pairs),
+		EtcdPuts:       (after.etcdPuts - before.etcdPuts) / n,
+		EtcdBytes:      (after.etcdBytes - before.etcdBytes) / n,
+		CPUMillis:      float64((after.cpu - before.cpu).Microseconds()) / 1000 / pairs,
+	}
+	for resource, writes := range c.HubWrites {
+		switch {
+		case isLease(resource):
+			c.Leases += writes * n
+		case isEvent(resource):
+			c.Events += writes
+		default:
+			c.HubWritesBeyond += writes
+		}
+	}
+	c.HubWritesBeyond--
+	return c
+}
+
+// perUnit divides what was counted between two readings.
+func perUnit(before, after map[string]float64, units float64) map[string]float64 {
+	out := map[string]float64{}
+	for k, v := range after {
+		if d := v - before[k]; d != 0 {
+			out[k] = d / units
+		}
+	}
+	return out
+}

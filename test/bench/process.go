@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticks is USER_HZ, in which Linux gives CPU time to user space.
+const ticks = 100
+
+// cpuTime is the user and system time that a process has used.
+func cpuTime(pid int) (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+	}
+	// The second field, the name, may hold anything; it ends with the last parenthesis.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	sum := int64(0)
+	for _, i := range []int{11, 12} { // utime and stime are fields 14 and 15
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+		}
+		sum += n
+	}
+	return time.Duration(sum) * time.Second / ticks, nil
+}
+
+// resetPeak makes the kernel forget the peak memory of a process, so that each phase has its own.
+func resetPeak(pid int) error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return fmt.Errorf("resetting the peak memory of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// memory is the peak and the present resident memory of a process in MiB.
+func memory(pid int) (peak, now float64, err error) {
+	fields, err := kibibytes(fmt.Sprintf("/proc/%d/status", pid))
+	return fields["VmHWM"] / 1024, fields["VmRSS"] / 1024, err
+}
+
+// kibibytes reads the lines "Name: 123 kB" of a file in /proc.
+func kibibytes(path string) (map[string]float64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading memory figures: %w", err)
+	}
+	out := map[string]float64{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), ":")
+		number, ok := strings.CutSuffix(strings.TrimSpace(rest), " kB")
+		if !ok {
+			continue
+		}
+		if out[name], err = strconv.ParseFloat(number, 64); err != nil {
+			return nil, fmt.Errorf("reading %s of %s: %w", name, path, err)
+		}
+	}
+	return out, nil
+}
+
+// Machine is what a run ran on.
+type Machine struct {
+	CPU       string  `json:"cpu"`
+	Cores     int     `json:"cores"`
+	MemoryGiB float64 `json:"memoryGiB"`
+	OS        string  `json:"os"`
+	// LoadBefore is the load average of the last minute before the run: what else the machine did.
+	LoadBefore float64 `json:"loadBefore"`
+}
+
+func machine() (Machine, error) {
+	m := Machine{Cores: runtime.NumCPU(), CPU: runtime.GOARCH}
+	total, err := kibibytes("/proc/meminfo")
+	if err != nil {
+		return m, err
+	}
+	m.MemoryGiB = total["MemTotal"] / (1 << 20)
+	for path, take := range map[string]func(string){
+		"/proc/cpuinfo":              func(s string) { m.CPU = cpuModel(s, m.CPU) },
+		"/proc/sys/kernel/osrelease": func(s string) { m.OS = "Linux " + strings.TrimSpace(s) },
+		"/proc/loadavg":              func(s string) { _, _ = fmt.Sscan(s, &m.LoadBefore) },
+	} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return m, fmt.Errorf("reading about the machine: %w", err)
+		}
+		take(string(raw))
+	}
+	return m, nil
+}
+
+// cpuModel is the first "model name" of /proc/cpuinfo, which not every architecture has.
+func cpuModel(cpuinfo, otherwise string) string {
+	for line := range strings.Lines(cpuinfo) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return otherwise
+}

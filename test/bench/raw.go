@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+)
+
+// perMember is how many requests the raw loop has in flight to each member: as many as the hub's dispatch.
+const perMember = 8
+
+// fieldManager of the benchmark's own writes.
+const fieldManager = "bench"
+
+// operation is what is done to object i of a namespace through one client.
+type operation func(ctx context.Context, c dynamic.Interface, namespace string, i int) error
+
+func applyRevision(revision int64) operation {
+	return func(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
+		_, err := c.Resource(widgets).Namespace(namespace).Apply(ctx, widgetName(i), widget(namespace, i, revision),
+			metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	}
+}
+
+func remove(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
+	return c.Resource(widgets).Namespace(namespace).Delete(ctx, widgetName(i), metav1.DeleteOptions{})
+}
+
+// steps are what both sides do to every object, in this order.
+var steps = []struct {
+	name string
+	do   operation
+}{
+	{create, applyRevision(1)},
+	{update, applyRevision(2)},
+	{withdraw, remove},
+}
+
+// Names of phases.
+const (
+	create   = "create"
+	update   = "update"
+	withdraw = "delete"
+)
+
+// direct does an operation to all objects on each of the clusters at once, with so many workers for each, and measures every request.
+func direct(ctx context.Context, clusters []dynamic.Interface, namespace string, objects, workers int, do operation) (Timing, error) {
+	var mu sync.Mutex
+	all := make([]time.Duration, 0, objects*len(clusters))
+	begin := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range clusters {
+		group.Go(func() error {
+			return each(ctx, objects, workers, func(ctx context.Context, i int) error {
+				sent := time.Now()
+				err := do(ctx, c, namespace, i)
+				took := time.Since(sent)
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, took)
+				return err
+			})
+		})
+	}
+	err := group.Wait()
+	t := Timing{Seconds: time.Since(begin).Seconds(), Latency: latency(all)}
+	t.Rate = float64(len(all)) / t.Seconds
+	return t, err
+}
+
+// each calls do for 0 to n-1 with so many workers, and ends at the first error.
+func each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	next := make(chan int)
+	group.Go(func() error {
+		defer close(next)
+		for i := range n {
+			select {
+			case next <- i:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	for range workers {
+		group.Go(func() error {
+			for i := range next {
+				if err := do(ctx, i); err != nil {
+					return fmt.Errorf("object %s: %w", widgetName(i), err)
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// raw is the loop that Hanse is compared with: the same applies, straight to the members.
+func (b *bench) raw(ctx context.Context) error {
+	return b.directly(ctx, systemRaw, "raw", b.clients, perMember)
+}
+
+// hubAlone is what the user's own writes to the hub take while nobody watches them.
+func (b *bench) hubAlone(ctx context.Context) error {
+	return b.directly(ctx, systemHub, "alone", []dynamic.Interface{b.hub}, b.userWorkers())
+}
+
+// directly measures all steps on the clusters, after a few objects that warm up connections and schemas.
+func (b *bench) directly(ctx context.Context, system, namespace string, clusters []dynamic.Interface, workers int) error {
+	for _, step := range steps {
+		if _, err := direct(ctx, clusters, namespace+"-warm", warm, 1, step.do); err != nil {
+			return fmt.Errorf("warming up: %w", err)
+		}
+	}
+	for _, step := range steps {
+		before, err := b.meter.read(ctx)
+		if err != nil {
+			return err
+		}
+		timing, err := direct(ctx, clusters, namespace, b.objects, workers, step.do)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", system, step.name, err)
+		}
+		after, err := b.meter.read(ctx)
+		if err != nil {
+			return err
+		}
+		p := Phase{System: system, Name: step.name, Timing: timing}
+		if system == systemHub {
+			c := cost(before, after, b.objects, b.members)
+			p.Cost = &c
+		}
+		b.add(p)
+	}
+	return nil
+}
