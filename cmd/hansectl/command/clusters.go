@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
@@ -38,7 +39,9 @@ func getClusters(ctx context.Context, h *hub, out output) error {
 		return err
 	}
 	var members hubv1.MemberClusterList
-	if err := c.List(ctx, &members); err != nil {
+	if err := c.List(ctx, &members); meta.IsNoMatchError(err) {
+		return errNoHub
+	} else if err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	objects, err := countObjects(ctx, c)

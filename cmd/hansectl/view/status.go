@@ -75,6 +75,8 @@ type Row struct {
 	// Away is true while the hub does not hear the cluster: the row says what was last known.
 	Away             bool         `json:"away,omitempty"`
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+
+	unheard bool // the cluster has not reported on the object
 }
 
 // Replicas sums up the rows that have replicas.
@@ -123,10 +125,14 @@ func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo = statusTo(status.Conditions)
 	summary := status.Summary
-	s.Summary = &summary
+	summary.Desired = 0 // the status may be of an earlier decision
 	for _, t := range spec.Clusters {
+		if t.State == hubv1.TargetPresent {
+			summary.Desired++
+		}
 		s.Clusters = append(s.Clusters, rowOf(t, status.Row(t.Name), byName[t.Name]))
 	}
+	s.Summary = &summary
 	slices.SortFunc(s.Clusters, func(a, b Row) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	s.Replicas = sum(s.Clusters)
 	s.Regions = regions(s.Clusters)
@@ -173,7 +179,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) R
 		row.Region = region(m)
 	}
 	if r == nil {
-		row.Away = away(m)
+		row.Away, row.unheard = away(m), true
 		return row
 	}
 	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime

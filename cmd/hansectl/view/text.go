@@ -65,6 +65,9 @@ func (s Status) header() []string {
 	if p := s.Placement; p != nil {
 		parts = append(parts, p.Kind+"/"+p.Name)
 	}
+	if s.Object.State == Deleted {
+		return parts
+	}
 	return append(parts, "status: "+s.StatusTo.Mode)
 }
 
@@ -135,7 +138,7 @@ func (r Row) asOf(now time.Time) string {
 	switch {
 	case r.LastObservedTime != nil:
 		return duration.HumanDuration(max(now.Sub(r.LastObservedTime.Time), 0))
-	case r.Away:
+	case r.Away, r.unheard:
 		return ""
 	}
 	return "live"

@@ -1,0 +1,156 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":                     {[]string{"join"}, "NAME is missing"},
+		"two names":                   {[]string{"join", "a", "b"}, `unexpected argument "b"`},
+		"a name that is no label":     {[]string{"join", "A_1", "--member-kubeconfig", "x"}, `NAME "A_1"`},
+		"no kubeconfig":               {[]string{"join", "a"}, "--member-kubeconfig"},
+		"an unknown flag":             {[]string{"join", "a", "--regoin", "x"}, "unknown flag: --regoin"},
+		"an unknown dry run":          {[]string{"join", "a", "--member-kubeconfig", "x", "--dry-run", "server"}, `--dry-run "server"`},
+		"a token that is too short":   {[]string{"join", "a", "--member-kubeconfig", "x", "--token-lifetime", "1m"}, "--token-lifetime 1m0s"},
+		"an unknown leave policy":     {[]string{"join", "a", "--member-kubeconfig", "x", "--leave-policy", "Keep"}, `--leave-policy "Keep"`},
+		"a selector that is none":     {[]string{"join", "a", "--member-kubeconfig", "x", "--allowed-namespaces", "a b"}, `--allowed-namespaces "a b"`},
+		"an empty selector":           {[]string{"join", "a", "--member-kubeconfig", "x", "--allowed-namespaces", ""}, "--allowed-namespaces"},
+		"a label that is none":        {[]string{"join", "a", "--member-kubeconfig", "x", "--labels", "a/b/c=1"}, "label a/b/c=1"},
+		"a region that is no label":   {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "far away"}, "topology.kubernetes.io/region=far away"},
+		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "they differ"},
+		"a grant of everything":       {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "*/*"}, `--grant "*/*"`},
+		"a grant of a subresource":    {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "apps/deployments/scale"}, `--grant "apps/deployments/scale"`},
+		"an unknown command":          {[]string{"jion"}, `unknown command "jion"`},
+		"an unknown output":           {[]string{"get", "clusters", "-o", "wide"}, `--output "wide"`},
+		"a status without a name":     {[]string{"status", "prometheus"}, "NAME is missing"},
+		"an uninstall with something": {[]string{"uninstall", "now"}, `unexpected argument "now"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := run(t, tc.args...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want an error that says %q", err, tc.want)
+			}
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "--help") {
+				t.Errorf("want a hint on a line of its own, got %q", err)
+			}
+		})
+	}
+}
+
+func TestOneClusterHasOneName(t *testing.T) {
+	member := func(name, id string, change ...func(*hubv1.MemberCluster)) hubv1.MemberCluster {
+		m := hubv1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       hubv1.MemberClusterSpec{Connection: hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{}}},
+			Status:     hubv1.MemberClusterStatus{ClusterID: id},
+		}
+		for _, c := range change {
+			c(&m)
+		}
+		return m
+	}
+	tests := map[string]struct {
+		members  []hubv1.MemberCluster
+		existing bool
+		refused  string
+	}{
+		"a new cluster joins":                           {members: []hubv1.MemberCluster{member("b", "id-b")}},
+		"the same again refreshes":                      {members: []hubv1.MemberCluster{member("a", "id-a")}, existing: true},
+		"one that the hub has never reached is renewed": {members: []hubv1.MemberCluster{member("a", "")}, existing: true},
+		"the same cluster under another name is refused": {
+			members: []hubv1.MemberCluster{member("b", "id-a")}, refused: "is a member already, as membercluster/b",
+		},
+		"another cluster under the same name is refused": {
+			members: []hubv1.MemberCluster{member("a", "id-b")}, refused: "membercluster/a is another cluster (kube-system uid id-b, this one is id-a)",
+		},
+		"one that leaves is refused": {
+			members: []hubv1.MemberCluster{member("a", "id-a", func(m *hubv1.MemberCluster) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })},
+			refused: "membercluster/a is leaving",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			existing, err := admitted(tc.members, "a", "id-a")
+			if tc.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) {
+					t.Fatalf("got %v, want an error that says %q", err, tc.refused)
+				}
+				return
+			}
+			if err != nil || (existing != nil) != tc.existing {
+				t.Errorf("got %v, %v", existing, err)
+			}
+		})
+	}
+}
+
+func TestALeaseIsOverOnlyIfNobodyRenewsIt(t *testing.T) {
+	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	held := func(by string, renewed int) holder {
+		return holder{name: by, renewed: second(renewed), lasts: 15 * time.Second}
+	}
+	free := holder{renewed: second(1), lasts: time.Second}
+	type sight struct {
+		at  int
+		now holder
+	}
+	tests := map[string]struct {
+		sights []sight
+		over   bool
+		led    string
+	}{
+		"one that was never renewed since it was seen runs out":       {[]sight{{0, held("a", 0)}, {10, held("a", 0)}, {15, held("a", 0)}}, true, ""},
+		"one that is old by its own clock is waited for all the same": {[]sight{{1000, held("a", 0)}, {1010, held("a", 0)}}, false, ""},
+		"one that is renewed is led":                                  {[]sight{{0, held("a", 0)}, {2, held("a", 2)}}, false, "a"},
+		"a free one that is taken is led":                             {[]sight{{0, free}, {2, held("b", 2)}}, false, "b"},
+		"one that is given back and not taken again is over":          {[]sight{{0, held("a", 0)}, {2, free}, {7, free}}, true, ""},
+		"one that was given back just now is waited for":              {[]sight{{0, held("a", 0)}, {2, free}, {6, free}}, false, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := watching{free: 5 * time.Second}
+			var over bool
+			var err error
+			for _, s := range tc.sights {
+				if over, err = w.see(s.now, second(s.at)); err != nil {
+					break
+				}
+			}
+			if tc.led != "" {
+				if err == nil || !strings.Contains(err.Error(), "renewed by "+tc.led) {
+					t.Fatalf("got %v, want an error that names %s", err, tc.led)
+				}
+				return
+			}
+			if err != nil || over != tc.over {
+				t.Errorf("got %t, %v, want %t", over, err, tc.over)
+			}
+		})
+	}
+}
+
+func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
+	kinds, err := parseGrants([]string{"apps/deployments", "configmaps", "apps/statefulsets", "apps/deployments"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, rule := range (grants{kinds: kinds}).rules()[2:] {
+		got = append(got, strings.Join(resources(rule), ","))
+	}
+	if diff := cmp.Diff([]string{"apps/deployments,apps/statefulsets", "configmaps"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

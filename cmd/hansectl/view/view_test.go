@@ -1,0 +1,171 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected texts under testdata")
+
+var now = time.Date(2026, 3, 1, 12, 4, 19, 0, time.UTC)
+
+var web = hubv1.ObjectIdentity{Group: "monitoring.coreos.com", Kind: "Prometheus", Namespace: "monitoring", Name: "web"}
+
+// fixture is what the hub holds.
+type fixture struct {
+	Object   map[string]any         `json:"object"`
+	Binding  *hubv1.ResourceBinding `json:"binding"`
+	Clusters []hubv1.MemberCluster  `json:"clusters"`
+	// Placements decide where there is no binding.
+	Placements        []hubv1.Placement        `json:"placements"`
+	ClusterPlacements []hubv1.ClusterPlacement `json:"clusterPlacements"`
+}
+
+func read(t *testing.T, path string) fixture {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f fixture
+	if err := yaml.UnmarshalStrict(text, &f); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return f
+}
+
+func (f fixture) status() Status {
+	var object *unstructured.Unstructured
+	if f.Object != nil {
+		object = &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}
+	}
+	if f.Binding != nil {
+		return Of(web, object, f.Binding, f.Clusters)
+	}
+	s := Of(web, object, nil, f.Clusters)
+	var around Surroundings
+	for i := range f.Placements {
+		around.Placements = append(around.Placements, &f.Placements[i])
+	}
+	for i := range f.ClusterPlacements {
+		around.Placements = append(around.Placements, &f.ClusterPlacements[i])
+	}
+	s.NotFederated = WhyNot(web, object, around)
+	return s
+}
+
+// integers are what a client reads, where YAML gives fractions.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = integers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return v
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestStatusReads(t *testing.T) {
+	cases, err := filepath.Glob("testdata/status/*.yaml")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, path := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			s := read(t, path).status()
+			var text bytes.Buffer
+			s.Write(&text, now)
+			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", text.String())
+		})
+	}
+}
+
+func TestStatusAsJSONHasStableFields(t *testing.T) {
+	s := read(t, "testdata/status/one-cluster-is-away.yaml").status()
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/status/one-cluster-is-away.json", string(text)+"\n")
+}
+
+func TestClustersRead(t *testing.T) {
+	f := read(t, "testdata/clusters.yaml")
+	var text bytes.Buffer
+	Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}).Write(&text, now)
+	text.WriteString("\n")
+	Clusters(f.Clusters, nil).Write(&text, now)
+	golden(t, "testdata/clusters.txt", text.String())
+
+	asJSON, err := json.MarshalIndent(Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/clusters.json", string(asJSON)+"\n")
+}
+
+func TestTextFromMembersCannotDisturbATerminal(t *testing.T) {
+	var text bytes.Buffer
+	table(&text, []string{"NAME", "WHY"}, [][]string{{"a", "one\ntwo\x1b[31m red"}, {"länger", ""}})
+	want := "NAME     WHY\na        one two [31m red\nlänger   -\n"
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReplicasAreFoundUnderTheNamesThatOperatorsUse(t *testing.T) {
+	tests := map[string]struct{ observed, want string }{
+		"a Deployment":                                   {`{"replicas":3,"readyReplicas":2,"availableReplicas":1,"unavailableReplicas":1}`, "2/3"},
+		"a Deployment without a ready replica":           {`{"replicas":3,"unavailableReplicas":3}`, "0/3"},
+		"a Prometheus":                                   {`{"replicas":5,"availableReplicas":5,"unavailableReplicas":0}`, "5/5"},
+		"a cluster of CloudNativePG":                     {`{"instances":3,"readyInstances":2}`, "2/3"},
+		"a DaemonSet":                                    {`{"desiredNumberScheduled":4,"numberReady":4}`, "4/4"},
+		"a count of which it is not known what is ready": {`{"replicas":3}`, "-/3"},
+		"no counts":                                      {`{"phase":"Running"}`, ""},
+		"numbers that are none":                          {`{"replicas":"three"}`, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			row := hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: rawJSON(tc.observed)}
+			got := rowOf(hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}, &row, nil).ready()
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
