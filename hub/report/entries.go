@@ -32,7 +32,7 @@ type entry struct {
 	written, refused string
 	// behind is true while the cache is waited for; the next event of the binding wakes it.
 	behind bool
-	// settleUntil bounds the wait for the observations of what has just been applied. Zero while none is due.
+	// settleUntil bounds the wait for what is on its way. Zero while nothing is waited for.
 	settleUntil time.Time
 
 	drifts    drifts
@@ -56,18 +56,19 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt takes up what an event of the binding shows, and says whether the decision is another one.
+// adopt takes up what the cache shows of the binding, and says whether the decision is another one.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
-	if e.uid == b.GetUID() && e.generation == b.GetGeneration() {
+	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
-	if e.uid != b.GetUID() || e.object != spec.ObjectRef.UID {
+	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
 		// Another object under the same name: what is known speaks of the old one.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused = nil, merged{}, refusal{}, "", ""
 	}
 	for cluster := range e.outcomes {
-		if stateOf(e.targets, cluster) != stateOf(spec.Clusters, cluster) {
+		// A withdrawal that was done says nothing about the next one.
+		if was := stateOf(e.targets, cluster); was != "" && was != stateOf(spec.Clusters, cluster) {
 			delete(e.outcomes, cluster)
 		}
 	}
@@ -78,6 +79,18 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 		e.placement = spec.PlacementRef.UID
 	}
 	return true
+}
+
+// expects is false if an outcome tells of a decision that has not been taken up yet.
+func (e *entry) expects(cluster string, o member.Outcome) bool {
+	withdrawal := o.Reason == hubv1.ReasonWithdrawn || o.Reason == hubv1.ReasonDeleting
+	switch stateOf(e.targets, cluster) {
+	case hubv1.TargetPresent:
+		return !withdrawal
+	case hubv1.TargetAbsent:
+		return withdrawal
+	}
+	return false
 }
 
 func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {

@@ -118,6 +118,7 @@ func TestAdoptDropsOutcomesOfAnEarlierDecision(t *testing.T) {
 		"a cluster that is to lose the object":        {bindingOf(2, present("a"), absent("b")), []string{"a"}},
 		"a cluster that is gone":                      {bindingOf(2, present("a")), []string{"a"}},
 		"another object under the same name has none": {again, nil},
+		"an event that is late changes nothing":       {bindingOf(0, absent("a")), []string{"a", "b"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -81,7 +81,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 		}
 		f.Observation = &o
 	}
-	r.unseen = r.unseen || awaited(f)
+	r.unseen = r.unseen || awaited(f) || (f.Outcome == nil && !f.IsHub && r.binding.BindingStatus().Row(t.Name) == nil)
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 

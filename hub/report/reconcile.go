@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// settleAtMost is how long a write waits for the observations of what was just applied, so that the first row has the
-// health already.
+// settleAtMost is how long a write waits for first outcomes, and for the observations of what was just applied, so that the
+// first rows have the health already.
 const settleAtMost = 500 * time.Millisecond
 
 // run is one pass over one binding.
@@ -43,7 +44,7 @@ type run struct {
 	template *unstructured.Unstructured
 	mode     hubv1.StatusMode
 	facts    map[string]rollup.Fact
-	unseen   bool // something was applied just now and has not been observed yet
+	unseen   bool // a cluster has not said yet what became of the object, or has not shown what was applied
 	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
 
@@ -132,22 +133,30 @@ func (r *run) report() {
 	r.decision()
 }
 
-// unsettled puts the writing off if something would be written that the next observation changes.
+// unsettled puts the writing off, for a bounded time, if a result that is on its way would change what is written.
 func (r *run) unsettled() bool {
-	e, unlock := r.entry()
-	defer unlock()
-	if !r.unseen || equality.Semantic.DeepEqual(*r.binding.BindingStatus(), r.after) {
+	before := r.binding.BindingStatus()
+	if !r.unseen || equality.Semantic.DeepEqual(*before, r.after) || fails(before, &r.after) {
 		return false
 	}
-	now := r.now.Time
+	e, unlock := r.entry()
+	defer unlock()
 	if e.settleUntil.IsZero() {
-		e.settleUntil = now.Add(settleAtMost)
+		e.settleUntil = r.now.Add(settleAtMost)
 	}
-	if !now.Before(e.settleUntil) {
+	if !r.now.Time.Before(e.settleUntil) {
 		return false
 	}
 	r.reporter.wake(r.key, e, soon, normalPriority)
 	return true
+}
+
+// fails is true if a row tells of a failure that was not told before.
+func fails(before, after *hubv1.BindingStatus) bool {
+	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
+		was := before.Row(row.Name)
+		return failing(row) && (was == nil || was.Reason != row.Reason)
+	})
 }
 
 // writeBinding writes the binding's status if it changed.
@@ -156,7 +165,9 @@ func (r *run) writeBinding(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(*before, r.after) {
 		return nil
 	}
-	base := r.binding.DeepCopyObject().(client.Object)
+	base := r.binding.DeepCopyObject().(hubv1.BindingObject)
+	// A count that is 0 looks like one that is not there: without this it would be missing from the first patch, and is required.
+	base.BindingStatus().Summary = hubv1.BindingSummary{Desired: -1, Applied: -1, Healthy: -1, Unknown: -1}
 	*r.binding.BindingStatus() = r.after
 	err := r.reporter.writer.Status().Patch(ctx, r.binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	e, unlock := r.entry()

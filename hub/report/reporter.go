@@ -74,6 +74,7 @@ type Reporter struct {
 	definitions *definitions
 
 	mu      sync.Mutex
+	ctx     context.Context                                   // nil until started
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
 	waiting int             // entries with an open window
@@ -133,7 +134,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 		return fmt.Errorf("making the report controller: %w", err)
 	}
 	start := func(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
-		r.open(work)
+		r.open(ctx, work)
 		return r.watch(ctx, mgr.GetCache())
 	}
 	if err := c.Watch(source.TypedFunc[types.NamespacedName](start)); err != nil {
@@ -143,10 +144,10 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 }
 
 // open takes the controller's queue and puts in what woke before there was one.
-func (r *Reporter) open(work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
+func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue = work.(priorityqueue.PriorityQueue[types.NamespacedName])
+	r.ctx, r.queue = ctx, work.(priorityqueue.PriorityQueue[types.NamespacedName])
 	for key, e := range r.entries {
 		if e.window.open() {
 			r.enqueue(key, e, lowPriority)
@@ -156,11 +157,32 @@ func (r *Reporter) open(work workqueue.TypedRateLimitingInterface[types.Namespac
 
 // Record takes the outcome of one try to bring a binding's object to a cluster.
 func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
+	r.catchUp(binding, cluster, o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(binding)
 	if u, news := e.record(cluster, o, r.away); news {
 		r.wake(binding, e, u, normalPriority)
+	}
+}
+
+// catchUp takes up the binding as the cache has it now, if the outcome tells of a decision whose event has not come here yet:
+// that event would take the outcome for one of the decision before.
+func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Outcome) {
+	r.mu.Lock()
+	ctx, expected := r.ctx, r.entry(key).expects(cluster, o)
+	r.mu.Unlock()
+	if ctx == nil || expected {
+		return
+	}
+	b := hubv1.NewBinding(key)
+	if err := r.opts.Client.Get(ctx, key, b); err != nil {
+		return // it is gone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entry(key); e.adopt(b) {
+		r.wake(key, e, whenIdle, normalPriority)
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 		UpdateFunc: func(_, obj any) { r.bindingChanged(obj, normalPriority) },
 		DeleteFunc: func(obj any) {
 			if b, ok := last(obj).(hubv1.BindingObject); ok {
-				r.Forget(client.ObjectKeyFromObject(b))
+				r.bindingGone(b)
 			}
 		},
 	}
@@ -90,6 +90,18 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	}
 	if wake {
 		r.wake(key, e, u, priority)
+	}
+}
+
+// bindingGone forgets a binding, unless another one of that name is known already.
+func (r *Reporter) bindingGone(b hubv1.BindingObject) {
+	key := client.ObjectKeyFromObject(b)
+	r.mu.Lock()
+	e := r.entries[key]
+	gone := e != nil && (e.uid == "" || e.uid == b.GetUID())
+	r.mu.Unlock()
+	if gone {
+		r.Forget(key)
 	}
 }
 

@@ -1,0 +1,391 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+var hubConfig *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	server := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds"), "testdata"},
+		ErrorIfCRDPathMissing: true,
+	}
+	cfg, err := server.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = server.Stop() }()
+	cfg.QPS = -1
+	hubConfig = cfg
+	return m.Run()
+}
+
+// world is a hub with one object, its binding and pretended members. Each test has a namespace of its own.
+type world struct {
+	t         *testing.T
+	client    client.WithWatch // uncached
+	namespace string
+	gvk       schema.GroupVersionKind
+	fleet     *fakeFleet
+	decisions *fakeDecisions
+	events    *fakeEvents
+	reporter  *Reporter // set by start
+}
+
+func newWorld(t *testing.T, kind string) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
+	}
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.NewWithWatch(hubConfig, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "report-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return &world{
+		t: t, client: c, namespace: ns.Name, gvk: schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: kind},
+		fleet: newFakeFleet(), decisions: &fakeDecisions{}, events: &fakeEvents{},
+	}
+}
+
+// start runs a reporter until stop is called or the test ends.
+func (w *world) start() (stop func()) {
+	w.t.Helper()
+	yes := true
+	mgr, err := manager.New(hubConfig, manager.Options{
+		Scheme: w.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &yes},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := New(Options{
+		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := r.SetupWithManager(mgr); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		w.t.Fatal("the cache did not sync")
+	}
+	w.reporter = r
+	stopped := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(stopped)
+	return stopped
+}
+
+// object makes the hub object and its binding.
+func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructured.Unstructured {
+	w.t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+	o.SetGroupVersionKind(w.gvk)
+	o.SetNamespace(w.namespace)
+	o.SetName(name)
+	if err := w.client.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+	id := w.id(name)
+	b := hubv1.NewBinding(id.BindingKey())
+	spec := b.BindingSpec()
+	spec.ObjectRef = hubv1.ObjectReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: name, UID: o.GetUID()}
+	spec.Clusters = targets
+	if err := w.client.Create(w.t.Context(), b); err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+func (w *world) id(name string) hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Group: w.gvk.Group, Kind: w.gvk.Kind, Namespace: w.namespace, Name: name}
+}
+
+// applied pretends that a cluster took the object at its present generation, and that its status is what was observed.
+func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
+	w.t.Helper()
+	w.observe(o, cluster, health, observed)
+	w.reporter.Record(w.id(o.GetName()).BindingKey(), cluster, w.outcome(o))
+}
+
+func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
+	return member.Outcome{
+		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member", ResourceVersion: "1", Hash: "hash",
+		Digest: fmt.Sprint("digest-", o.GetGeneration()), HubGeneration: o.GetGeneration(),
+	}
+}
+
+// observe pretends that a cluster's watch showed the object, and wakes its binding.
+func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
+	w.t.Helper()
+	seen := member.Observation{
+		GVK: w.gvk, Namespace: w.namespace, Name: o.GetName(), UID: "member", ResourceVersion: "1", Owner: w.id(o.GetName()),
+		OwnerUID: o.GetUID(), Digest: fmt.Sprint("digest-", o.GetGeneration()), Hash: "hash", Health: health, ObservedGeneration: -1,
+	}
+	if observed != "" {
+		seen.Observed = []byte(observed)
+	}
+	w.fleet.see(cluster, seen)
+	w.reporter.Wake(w.id(o.GetName()).BindingKey())
+}
+
+// until waits for the binding to be as wanted and returns it.
+func (w *world) until(name, what string, is func(*hubv1.BindingStatus) bool) *hubv1.ResourceBinding {
+	w.t.Helper()
+	var b hubv1.ResourceBinding
+	w.eventually(what, func() (bool, string) {
+		if err := w.client.Get(w.t.Context(), w.id(name).BindingKey(), &b); err != nil {
+			return false, err.Error()
+		}
+		text, _ := json.MarshalIndent(b.Status, "", " ")
+		return is(&b.Status), string(text)
+	})
+	return &b
+}
+
+func (w *world) eventually(what string, is func() (bool, string)) {
+	w.t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, last := is()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			w.t.Fatalf("waiting for %s; last seen: %s", what, last)
+		}
+	}
+}
+
+// status of the hub object.
+func (w *world) status(name string) map[string]any {
+	w.t.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(w.gvk)
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, o); err != nil {
+		w.t.Fatal(err)
+	}
+	status, _ := o.Object["status"].(map[string]any)
+	return status
+}
+
+// writes counts the changes of the objects of a list from now on.
+func (w *world) writes(list client.ObjectList) (count func() int) {
+	w.t.Helper()
+	events, err := w.client.Watch(w.t.Context(), list, client.InNamespace(w.namespace))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(events.Stop)
+	var mu sync.Mutex
+	n := 0
+	go func() {
+		for e := range events.ResultChan() {
+			if e.Type == watch.Modified {
+				mu.Lock()
+				n++
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+}
+
+func (w *world) objects() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(w.gvk.GroupVersion().WithKind(w.gvk.Kind + "List"))
+	return list
+}
+
+// quiet waits until nothing is due any more for longer than the widest window between results.
+func (w *world) quiet() {
+	w.t.Helper()
+	since := time.Now()
+	w.eventually("nothing to be due", func() (bool, string) {
+		w.reporter.mu.Lock()
+		defer w.reporter.mu.Unlock()
+		if w.reporter.waiting > 0 {
+			since = time.Now()
+		}
+		return time.Since(since) > 300*time.Millisecond, fmt.Sprint(w.reporter.waiting, " waiting")
+	})
+}
+
+// liveTemplates reads hub objects from the server, so that they are never stale.
+type liveTemplates struct{ w *world }
+
+func (l liveTemplates) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(l.w.gvk)
+	err := l.w.client.Get(context.WithoutCancel(l.w.t.Context()), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, o)
+	return o, err == nil
+}
+
+// fakeFleet is both the members and the links to them. A cluster that is not named is connected.
+type fakeFleet struct {
+	mu    sync.Mutex
+	links map[string]member.LinkState
+	hub   string // the cluster that is the hub itself
+	seen  map[string]map[types.NamespacedName]member.Observation
+}
+
+func newFakeFleet() *fakeFleet {
+	return &fakeFleet{links: map[string]member.LinkState{}, seen: map[string]map[types.NamespacedName]member.Observation{}}
+}
+
+func (f *fakeFleet) see(cluster string, o member.Observation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen[cluster] == nil {
+		f.seen[cluster] = map[types.NamespacedName]member.Observation{}
+	}
+	f.seen[cluster][types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = o
+}
+
+func (f *fakeFleet) link(cluster string, s member.LinkState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.links[cluster] = s
+}
+
+func (f *fakeFleet) Get(cluster string) (member.Cluster, error) {
+	if s, ok := f.State(cluster); ok && s.Ready != metav1.ConditionTrue {
+		return nil, fmt.Errorf("cluster %q: %w", cluster, member.ErrNotConnected)
+	}
+	return fakeCluster{fleet: f, name: cluster}, nil
+}
+
+func (f *fakeFleet) Ensure(string, []byte, string) {}
+func (f *fakeFleet) Remove(string)                 {}
+
+func (f *fakeFleet) State(cluster string) (member.LinkState, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.links[cluster]
+	return s, ok
+}
+
+// fakeCluster answers from what was seen; nothing here writes to members.
+type fakeCluster struct {
+	member.Cluster
+	fleet *fakeFleet
+	name  string
+}
+
+func (c fakeCluster) Name() string { return c.name }
+func (c fakeCluster) IsHub() bool  { return c.name == c.fleet.hub }
+
+func (c fakeCluster) Observation(_ schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	o, found = c.fleet.seen[c.name][key]
+	return o, found, true
+}
+
+// fakeDecisions is a scheduler that says the same of every binding, once it has spoken.
+type fakeDecisions struct {
+	mu        sync.Mutex
+	scheduled metav1.Condition
+	meanwhile func() // happens once while a status is being made
+}
+
+func (f *fakeDecisions) Decision(types.NamespacedName) (metav1.Condition, *hubv1.DecisionStatus, []string, bool) {
+	f.mu.Lock()
+	meanwhile := f.meanwhile
+	f.meanwhile = nil
+	scheduled := f.scheduled
+	f.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if scheduled.Reason == "" {
+		return metav1.Condition{}, nil, nil, false
+	}
+	return scheduled, &hubv1.DecisionStatus{Rejected: []hubv1.RejectedClusters{{Reason: hubv1.ReasonNotSelected, Count: 9}}}, []string{"other"}, true
+}
+
+type fakeEvents struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (f *fakeEvents) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	ref := regarding.(*corev1.ObjectReference)
+	e := eventsv1.Event{Type: kind, Reason: reason, Note: fmt.Sprintf(note, args...)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, ref.Name, e.Note))
+}
+
+func (f *fakeEvents) told() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.all...)
+}

@@ -1,0 +1,352 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	two   = `{"replicas":2,"conditions":[{"type":"Ready","status":"True","reason":"AllUp"}]}`
+	three = `{"replicas":3,"conditions":[{"type":"Ready","status":"True","reason":"AllUp"}]}`
+)
+
+func is(kind string, status metav1.ConditionStatus, reason string) func(*hubv1.BindingStatus) bool {
+	return func(s *hubv1.BindingStatus) bool {
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		return c != nil && c.Status == status && c.Reason == reason
+	}
+}
+
+func healthyEverywhere(s *hubv1.BindingStatus) bool {
+	return is(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere)(s)
+}
+
+func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	w.decisions.scheduled = metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "3 of 12 clusters"}
+	o := w.object("web", present("a"), present("b"), present("c"))
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+
+	for _, cluster := range []string{"a", "b", "c"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	b := w.until("web", "all rows", healthyEverywhere)
+	w.quiet()
+
+	if got := []int{bindingWrites(), objectWrites()}; !slices.Equal(got, []int{1, 1}) {
+		t.Errorf("writes of binding and object: %v, want one of each", got)
+	}
+	if diff := cmp.Diff([]string{"Normal Applied web: applied to 3 clusters"}, w.events.told()); diff != "" {
+		t.Errorf("events: %s", diff)
+	}
+	if diff := cmp.Diff(hubv1.BindingSummary{Desired: 3, Applied: 3, Healthy: 3}, b.Status.Summary); diff != "" {
+		t.Error(diff)
+	}
+	if !is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten)(&b.Status) || !is(hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled)(&b.Status) {
+		t.Errorf("conditions: %+v", b.Status.Conditions)
+	}
+	if b.Status.Decision == nil || b.Status.Decision.Rejected[0].Count != 9 || !slices.Equal(b.Status.OtherPlacements, []string{"other"}) {
+		t.Errorf("what scheduling said is not there: %+v", b.Status)
+	}
+	if got := w.status("web")["replicas"]; got != int64(6) {
+		t.Errorf("replicas on the hub object: %v, want 6", got)
+	}
+}
+
+func TestHealthThatComesLaterCostsOneMoreWrite(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	bindingWrites := w.writes(&hubv1.ResourceBindingList{})
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthProgressing, "")
+	}
+	w.until("web", "progress", is(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere))
+	for _, cluster := range []string{"a", "b"} {
+		w.observe(o, cluster, hubv1.HealthHealthy, three)
+	}
+	w.until("web", "health", healthyEverywhere)
+	w.quiet()
+	if got := bindingWrites(); got != 2 {
+		t.Errorf("%d writes of the binding, want 2", got)
+	}
+}
+
+func TestARestartWritesNothing(t *testing.T) {
+	w := newWorld(t, "Widget")
+	stop := w.start()
+	o := w.object("web", present("a"), present("b"))
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	before := w.until("web", "all rows", healthyEverywhere)
+	w.quiet()
+	stop()
+
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+	told := len(w.events.told())
+	// While the first links are being made nothing is known of the members.
+	w.fleet.link("a", member.LinkState{Ready: metav1.ConditionUnknown})
+	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionUnknown})
+	w.start()
+	w.quiet()
+	for _, cluster := range []string{"a", "b"} {
+		w.fleet.link(cluster, member.LinkState{Ready: metav1.ConditionTrue})
+		w.reporter.WakeCluster(cluster)
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	w.quiet()
+
+	if got := []int{bindingWrites(), objectWrites(), len(w.events.told()) - told}; !slices.Equal(got, []int{0, 0, 0}) {
+		t.Errorf("writes of binding and object, events: %v, want none", got)
+	}
+	after := w.until("web", "the same rows", healthyEverywhere)
+	if before.ResourceVersion != after.ResourceVersion {
+		t.Errorf("the binding was written: %s", cmp.Diff(before.Status, after.Status))
+	}
+}
+
+func TestADecisionThatComesBetweenIsNotLost(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"))
+	key := w.id("web").BindingKey()
+	w.decisions.mu.Lock()
+	w.decisions.meanwhile = func() { // after the binding was read and before its status is written
+		var b hubv1.ResourceBinding
+		if err := w.client.Get(t.Context(), key, &b); err != nil {
+			t.Error(err)
+			return
+		}
+		b.Spec.Clusters = append(b.Spec.Clusters, present("b"))
+		if err := w.client.Update(t.Context(), &b); err != nil {
+			t.Error(err)
+		}
+	}
+	w.decisions.mu.Unlock()
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	b := w.until("web", "a row of the new target", func(s *hubv1.BindingStatus) bool { return s.Row("b") != nil })
+	if b.Status.ObservedGeneration != b.Generation || b.Status.Row("a").Applied != metav1.ConditionTrue {
+		t.Errorf("status: %+v", b.Status)
+	}
+	w.applied(o, "b", hubv1.HealthHealthy, two)
+	w.until("web", "all rows", healthyEverywhere)
+}
+
+func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	w.until("web", "all rows", healthyEverywhere)
+
+	heard := time.Now().Add(-time.Minute).Truncate(time.Second)
+	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "no watch data", LastHeard: heard})
+	w.reporter.WakeCluster("b")
+	b := w.until("web", "the row of b to say that it is away", func(s *hubv1.BindingStatus) bool { return s.Row("b").Applied == metav1.ConditionUnknown })
+	row := b.Status.Row("b")
+	if row.Reason != hubv1.ReasonUnreachable || row.Hash != "hash" || row.LastObservedTime == nil || !row.LastObservedTime.Time.Equal(heard) {
+		t.Errorf("row: %+v", row)
+	}
+	w.quiet()
+	if got := w.status("web")["replicas"]; got != int64(4) {
+		t.Errorf("replicas on the hub object: %v, want the last known 4", got)
+	}
+	told := len(w.events.told())
+
+	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionTrue})
+	w.reporter.WakeCluster("b")
+	w.applied(o, "b", hubv1.HealthHealthy, two)
+	w.until("web", "b to be back", healthyEverywhere)
+	if got := w.events.told()[told:]; len(got) != 0 {
+		t.Errorf("events for a link that came back: %v", got)
+	}
+}
+
+func TestAFailureIsToldWithClusterAndReason(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{
+		Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Message: "grant create widgets",
+	})
+	b := w.until("web", "the failure", is(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome))
+	if row := b.Status.Row("b"); row.Reason != hubv1.ReasonForbidden || row.Message != "grant create widgets" {
+		t.Errorf("row: %+v", row)
+	}
+	w.quiet()
+	if diff := cmp.Diff([]string{"Warning ApplyFailed web: failed on 1 cluster: b (Forbidden: grant create widgets)"}, w.events.told()); diff != "" {
+		t.Errorf("events: %s", diff)
+	}
+}
+
+func TestACorrectionIsToldOnceAMinute(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"))
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.until("web", "all rows", healthyEverywhere)
+	bindingWrites := w.writes(&hubv1.ResourceBindingList{})
+	for range 3 {
+		drifted := w.outcome(o)
+		drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl-edit"}}
+		w.reporter.Record(w.id("web").BindingKey(), "a", drifted)
+		w.quiet()
+	}
+	want := []string{"Normal Applied web: applied to 1 cluster", "Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
+	if diff := cmp.Diff(want, w.events.told()); diff != "" {
+		t.Errorf("events: %s", diff)
+	}
+	if got := bindingWrites(); got != 0 {
+		t.Errorf("%d writes of the binding for rows that did not change", got)
+	}
+}
+
+func TestAWithdrawalIsReported(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	b := w.until("web", "all rows", healthyEverywhere)
+	b.Spec.Clusters[1] = hubv1.BindingTarget{
+		Name: "b", State: hubv1.TargetAbsent,
+		Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
+	}
+	if err := w.client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.until("web", "the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
+	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	w.until("web", "the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
+	w.eventually("the event", func() (bool, string) {
+		told := w.events.told()
+		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 1 cluster: b"), cmp.Diff(nil, told)
+	})
+	w.quiet()
+	if got := w.status("web")["replicas"]; got != int64(2) {
+		t.Errorf("replicas on the hub object: %v, want those of the one cluster that is left", got)
+	}
+}
+
+func TestWhereTheMergedStatusMustNotGo(t *testing.T) {
+	foreign := func(t *testing.T, w *world, o *unstructured.Unstructured) {
+		t.Helper()
+		o.Object["status"] = map[string]any{"selector": "mine"}
+		if err := w.client.Status().Update(t.Context(), o, client.FieldOwner("operator")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		kind    string
+		hub     string
+		prepare func(*testing.T, *world, *unstructured.Unstructured)
+		want    string
+		status  map[string]any
+	}{
+		"a CRD without a status subresource":         {kind: "Plain", want: hubv1.ReasonNoStatusSubresource},
+		"a status that another manager writes":       {kind: "Widget", prepare: foreign, want: hubv1.ReasonStatusOwnedByOther, status: map[string]any{"selector": "mine"}},
+		"an object that the hub itself runs":         {kind: "Widget", hub: "a", want: hubv1.ReasonStatusOwnedByOther},
+		"a status that the API server does not take": {kind: "Strict", want: hubv1.ReasonStatusRefused},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.kind)
+			w.fleet.hub = tc.hub
+			w.start()
+			o := w.object("web", present("a"), present("b"))
+			if tc.prepare != nil {
+				tc.prepare(t, w, o)
+			}
+			for _, cluster := range []string{"a", "b"} {
+				w.applied(o, cluster, hubv1.HealthHealthy, three)
+			}
+			w.until("web", "the reason "+tc.want, is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, tc.want))
+			w.quiet()
+			if diff := cmp.Diff(tc.status, w.status("web")); diff != "" {
+				t.Errorf("status of the hub object: %s", diff)
+			}
+		})
+	}
+}
+
+func TestARefusedStatusIsSentAgainWhenTheObjectChanges(t *testing.T) {
+	w := newWorld(t, "Strict")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, three)
+	}
+	w.until("web", "the refusal", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonStatusRefused))
+
+	if err := w.client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	w.until("web", "the status to be taken", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	if got := w.status("web")["replicas"]; got != int64(4) {
+		t.Errorf("replicas on the hub object: %v, want 4", got)
+	}
+}
+
+func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "p"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: w.gvk.Group, Kind: w.gvk.Kind}}
+	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	if err := w.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	o := w.object("web", present("a"))
+	var b hubv1.ResourceBinding
+	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: w.namespace, Name: "p", UID: p.UID, Generation: 1}
+	if err := w.client.Update(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.until("web", "the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+
+	p.Spec.StatusAggregation.Mode = hubv1.StatusBindingOnly
+	if err := w.client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.until("web", "the status in the binding only", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonBindingOnly))
+	if got := w.status("web"); len(got) != 0 {
+		t.Errorf("the hub object still says %v", got)
+	}
+
+	// The placement goes: what it said last holds on.
+	if err := w.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.observe(o, "a", hubv1.HealthHealthy, three)
+	w.until("web", "the new numbers", func(s *hubv1.BindingStatus) bool {
+		return strings.Contains(string(s.Row("a").Observed.Raw), `"replicas":3`)
+	})
+	if got := w.status("web"); len(got) != 0 {
+		t.Errorf("the hub object says %v again", got)
+	}
+}
