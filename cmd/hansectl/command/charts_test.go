@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func render(t *testing.T, path string, values map[string]any) []*unstructured.Un
 	decoder := utilyaml.NewYAMLOrJSONDecoder(&out, 4096)
 	for {
 		o := &unstructured.Unstructured{}
-		if err := decoder.Decode(&o.Object); err == io.EOF {
+		if err := decoder.Decode(&o.Object); errors.Is(err, io.EOF) {
 			return objects
 		} else if err != nil {
 			t.Fatalf("%s: %v", path, err)

@@ -59,11 +59,12 @@ func apply(t *testing.T, s server, o client.Object) {
 	if err := s.Create(t.Context(), o); err != nil {
 		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
 	}
-	t.Cleanup(func() { remove(s, o) })
+	t.Cleanup(func() { remove(t, s, o) })
 }
 
-func remove(s server, o client.Object) {
-	ctx := context.Background()
+func remove(t *testing.T, s server, o client.Object) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	if s.Get(ctx, client.ObjectKeyFromObject(o), o) != nil {
 		return
 	}
@@ -85,19 +86,19 @@ func fresh(t *testing.T) {
 	needServers(t)
 	systemNamespace(t, onHub)
 	t.Cleanup(func() {
-		ctx := context.Background()
+		ctx := context.WithoutCancel(t.Context())
 		for _, o := range []client.Object{
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: tokenSecret}},
 		} {
-			remove(onMember, o)
+			remove(t, onMember, o)
 		}
 		var members hubv1.MemberClusterList
 		_ = onHub.List(ctx, &members)
 		for i := range members.Items {
-			remove(onHub, &members.Items[i])
+			remove(t, onHub, &members.Items[i])
 		}
 		_ = onHub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(hubv1.SystemNamespace))
 	})
@@ -250,7 +251,7 @@ func TestJoinKeepsItsHandsOffWhatItDidNotMake(t *testing.T) {
 	refused(t, err, "hanse-system/cn-sha-1", "hansectl did not make")
 	must(t, onHub.Delete(t.Context(), secret))
 
-	remove(onMember, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}})
+	remove(t, onMember, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}})
 	apply(t, onMember, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}})
 	_, err = hansectl(t, join...)
 	refused(t, err, "preparing the member cn-sha-1", "clusterrole/hanse", "not made by hansectl")
@@ -483,13 +484,13 @@ func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 		must(t, onHub.Create(ctx, b))
 	}
 	t.Cleanup(func() {
-		_ = wait.PollUntilContextTimeout(context.Background(), time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_ = wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			var left hubv1.ResourceBindingList
 			if err := onHub.List(ctx, &left); err != nil || len(left.Items) == 0 {
 				return err == nil, err
 			}
 			for i := range left.Items {
-				remove(onHub, &left.Items[i])
+				remove(t, onHub, &left.Items[i])
 			}
 			return false, nil
 		})
