@@ -40,6 +40,8 @@ import (
 type Templates interface {
 	// Want says which kinds are needed.
 	Want(kinds sets.Set[schema.GroupKind])
+	// Retry tries the wanted kinds of these groups now that were not served.
+	Retry(groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
 	// Get returns an object from memory; it is shared and must not be changed.

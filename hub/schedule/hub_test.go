@@ -116,6 +116,8 @@ func (h *hubObjects) Want(kinds sets.Set[schema.GroupKind]) {
 	h.wanted = kinds
 }
 
+func (h *hubObjects) Retry(sets.Set[string]) {}
+
 func (h *hubObjects) Kinds(context.Context, string) ([]schema.GroupKind, error) { return nil, nil }
 
 func (h *hubObjects) Get(id key) (*unstructured.Unstructured, bool) {

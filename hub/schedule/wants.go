@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,6 +25,8 @@ const (
 	expandEvery = 30 * time.Second
 	// wantEvery bounds how often the kinds are collected while policies and bindings change.
 	wantEvery = 100 * time.Millisecond
+	// discoverAfter is how long discovery is given to follow a definition that came or changed.
+	discoverAfter = time.Second
 )
 
 // wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings, whose
@@ -33,10 +37,12 @@ type wants struct {
 	templates  Templates
 	discovered func(schema.GroupKind) // told of kinds that "*" newly stands for
 	stale      chan struct{}
+	soon       *time.Timer // when to look at the groups that moved
 
 	mu     sync.RWMutex
 	wanted sets.Set[schema.GroupKind]
 	groups map[string]group
+	moved  sets.Set[string] // groups whose definitions came or changed
 }
 
 // group is what "*" of a group means: its kinds when discovery last answered.
@@ -46,7 +52,9 @@ type group struct {
 }
 
 func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *wants {
-	return &wants{client: c, templates: t, discovered: discovered, stale: make(chan struct{}, 1), groups: map[string]group{}}
+	w := &wants{client: c, templates: t, discovered: discovered, stale: make(chan struct{}, 1), groups: map[string]group{}, moved: sets.New[string]()}
+	w.soon = time.NewTimer(discoverAfter)
+	return w
 }
 
 // NeedLeaderElection is false: the other replicas read templates, too.
@@ -54,17 +62,24 @@ func (*wants) NeedLeaderElection() bool { return false }
 
 // Start keeps the wanted kinds until ctx ends.
 func (w *wants) Start(ctx context.Context) error {
-	for _, kind := range []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}, &hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		informer, err := w.cache.GetInformer(ctx, kind)
+	policies := toolscache.ResourceEventHandlerFuncs{AddFunc: w.added, UpdateFunc: w.updated, DeleteFunc: func(any) { w.refresh() }}
+	definitions := toolscache.ResourceEventHandlerFuncs{AddFunc: w.defined, UpdateFunc: func(_, o any) { w.defined(o) }}
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(definitionKind)
+	for _, i := range []struct {
+		kind    client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{&hubv1.Placement{}, policies}, {&hubv1.ClusterPlacement{}, policies},
+		{&hubv1.ResourceBinding{}, policies}, {&hubv1.ClusterResourceBinding{}, policies},
+		{definition, definitions},
+	} {
+		informer, err := w.cache.GetInformer(ctx, i.kind)
 		if err != nil {
-			return fmt.Errorf("watching %T for wanted kinds: %w", kind, err)
+			return fmt.Errorf("watching %T for wanted kinds: %w", i.kind, err)
 		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    w.added,
-			UpdateFunc: w.updated,
-			DeleteFunc: func(any) { w.refresh() },
-		}); err != nil {
-			return fmt.Errorf("watching %T for wanted kinds: %w", kind, err)
+		if _, err := informer.AddEventHandler(i.handler); err != nil {
+			return fmt.Errorf("watching %T for wanted kinds: %w", i.kind, err)
 		}
 	}
 	expand := time.NewTicker(expandEvery)
@@ -77,6 +92,8 @@ func (w *wants) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-expand.C:
+		case <-w.soon.C:
+			w.lookAgain()
 		case <-w.stale:
 		}
 		if err := w.collect(ctx); err != nil {
@@ -94,6 +111,33 @@ func (w *wants) refresh() {
 	case w.stale <- struct{}{}:
 	default: // it is asked for already
 	}
+}
+
+// defined notes that a group has another definition, named "<plural>.<group>".
+func (w *wants) defined(o any) {
+	d, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	_, name, _ := strings.Cut(d.Name, ".")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved.Insert(name)
+	w.soon.Reset(discoverAfter)
+}
+
+// lookAgain makes the groups that moved be discovered anew, and their kinds be tried that were not served.
+func (w *wants) lookAgain() {
+	w.mu.Lock()
+	moved := w.moved
+	w.moved = sets.New[string]()
+	for name := range moved {
+		if known, ok := w.groups[name]; ok {
+			w.groups[name] = group{kinds: known.kinds}
+		}
+	}
+	w.mu.Unlock()
+	w.templates.Retry(moved)
 }
 
 func (w *wants) added(o any) {

@@ -170,6 +170,9 @@ func (l *liveWorlds) get(ctx context.Context, namespace string) (world, error) {
 	return w, nil
 }
 
+// definitionKind is the kind of definitions, of which only the metadata is read.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
 var errTerminating = errors.New("it is being deleted")
 
 // stand returns an error if one of our own definitions is on its way out: policies and clusters then vanish without anybody having
@@ -178,7 +181,7 @@ func (l *liveWorlds) stand(ctx context.Context) error {
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements"} {
 		name := plural + "." + hubv1.GroupVersion.Group
 		definition := &metav1.PartialObjectMetadata{}
-		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		definition.SetGroupVersionKind(definitionKind)
 		err := l.reader.Get(ctx, client.ObjectKey{Name: name}, definition)
 		if err == nil && definition.DeletionTimestamp != nil {
 			err = errTerminating

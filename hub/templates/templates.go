@@ -142,6 +142,19 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	}
 }
 
+// Retry tries the wanted kinds of these groups now that were not served when last tried.
+func (s *Store) Retry(groups sets.Set[string]) {
+	s.mu.Lock()
+	wanted := s.wanted
+	s.mu.Unlock()
+	for gk := range wanted {
+		if state, _ := s.State(gk); groups.Has(gk.Group) && state.Reason == hubv1.ReasonKindNotServed {
+			s.watches.Restart() // of all kinds, which go on where they were
+			return
+		}
+	}
+}
+
 // Get returns a template; it is shared and must not be changed. Absence means nothing: see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	o, ok := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))

@@ -234,6 +234,46 @@ func TestAKindThatIsNotServedHoldsNothingUp(t *testing.T) {
 	})
 }
 
+// retry tries the kinds of a group once discovery has them, and returns when.
+func retry(t *testing.T, s *Store, group string) time.Time {
+	t.Helper()
+	eventually(t, "the kind is discovered", func(ctx context.Context) error {
+		if kinds, err := s.Kinds(ctx, group); err != nil || len(kinds) == 0 {
+			return fmt.Errorf("kinds %v, error %w", kinds, err)
+		}
+		return nil
+	})
+	now := time.Now()
+	s.Retry(sets.New(group))
+	return now
+}
+
+func TestAKindIsTriedWhenItIsDefined(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	s := newStore(t, c)
+	gk := schema.GroupKind{Group: "late.example.com", Kind: "Widget"}
+	s.Want(sets.New(gk))
+	start(t, s)
+	eventually(t, "the kind is found missing", func(context.Context) error {
+		if state, _ := s.State(gk); state.Reason != hubv1.ReasonKindNotServed {
+			return fmt.Errorf("state %+v", state)
+		}
+		return nil
+	})
+	define(t, c, gk.Group)
+	began := retry(t, s, gk.Group)
+	eventually(t, "the kind is listed", func(context.Context) error {
+		if state, _ := s.State(gk); !state.Synced {
+			return fmt.Errorf("state %+v", state)
+		}
+		return nil
+	})
+	if took := time.Since(began); took > 4*time.Second { // without Retry it waits 5 s and more
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestKindsOfAGroup(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -366,6 +406,7 @@ func TestObjectsAreNotGoneWithTheirDefinition(t *testing.T) {
 		}
 		return nil
 	})
+	retry(t, s, "end.example.com")
 	again := widget("end.example.com", "free")
 	if err := c.Create(t.Context(), again); err != nil {
 		t.Fatal(err)
