@@ -151,5 +151,5 @@ test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the l
 	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: bench
-bench: build lab ## Measure throughput, latency and hub writes against a raw client loop
-	$(call ON_LAB,bin) go run ./test/bench
+bench: build lab ## Measure throughput, latency and hub writes against a raw client loop; ARGS="-profile wide" for flags
+	$(call ON_LAB,bin) go run ./test/bench $(ARGS)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +17,13 @@ const quiet = 4 * time.Second
 
 // counters is what every part had counted at one moment.
 type counters struct {
+	at             time.Time
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
 	hubRequests    map[string]float64 // requests to the hub's API server by verb and resource, anybody's
 	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
 	etcdPuts       float64            // etcd's own count of puts, housekeeping included
 	etcdBytes      float64            // etcd's own count of bytes put
-	cpu            time.Duration      // of the hub process
+	cpu            map[string]float64 // seconds of CPU by what used it
 }
 
 // meter reads counters. pid is the hub process, 0 while there is none.
@@ -66,9 +68,8 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	if c.etcdBytes, err = only(page, "etcd_debugging_mvcc_total_put_size_in_bytes"); err != nil {
 		return c, err
 	}
-	if m.pid != 0 {
-		c.cpu, err = cpuTime(m.pid)
-	}
+	c.cpu, err = cpuByRole(m.Dir)
+	c.at = time.Now()
 	return c, err
 }
 
@@ -199,7 +200,7 @@ func cost(before, after counters, objects, members int) Cost {
 		MemberRequests: perUnit(before.memberRequests, after.memberRequests, pairs),
 		EtcdPuts:       (after.etcdPuts - before.etcdPuts) / n,
 		EtcdBytes:      (after.etcdBytes - before.etcdBytes) / n,
-		CPUMillis:      float64((after.cpu - before.cpu).Microseconds()) / 1000 / pairs,
+		CPUMillis:      (after.cpu[whoHanse] - before.cpu[whoHanse]) * 1000 / pairs,
 	}
 	for resource, writes := range c.HubWrites {
 		switch {
@@ -213,6 +214,14 @@ func cost(before, after counters, objects, members int) Cost {
 	}
 	c.HubWritesBeyond--
 	return c
+}
+
+// use is who used the CPU between two readings.
+func use(before, after counters) CPU {
+	wall := after.at.Sub(before.at).Seconds()
+	u := CPU{Seconds: perUnit(before.cpu, after.cpu, 1)}
+	u.Others = u.Seconds[whoOthers] / wall / float64(runtime.NumCPU())
+	return u
 }
 
 // perUnit divides what was counted between two readings.

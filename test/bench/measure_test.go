@@ -36,7 +36,7 @@ func TestQuantile(t *testing.T) {
 func TestCost(t *testing.T) {
 	before := counters{
 		hubWrites: map[string]float64{"widgets.bench.hanse.dev": 5, "leases.coordination.k8s.io": 10},
-		etcdPuts:  15, etcdBytes: 1000, cpu: time.Second,
+		etcdPuts:  15, etcdBytes: 1000, cpu: map[string]float64{whoHanse: 1},
 	}
 	after := counters{
 		hubWrites: map[string]float64{
@@ -44,7 +44,7 @@ func TestCost(t *testing.T) {
 			"apiServerPeerIPInfo": 2, "events": 5,
 		},
 		memberRequests: map[string]float64{"APPLY": 60},
-		etcdPuts:       75, etcdBytes: 21000, cpu: 1030 * time.Millisecond,
+		etcdPuts:       75, etcdBytes: 21000, cpu: map[string]float64{whoHanse: 1.03},
 	}
 	got := cost(before, after, 10, 3)
 	want := Cost{
@@ -88,5 +88,25 @@ func TestTiming(t *testing.T) {
 	want := Timing{Seconds: 2, Rate: 6, Latency: Latency{P50: 500, P99: 1000, Max: 1000}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("3 objects to 4 members in 2 s (-want +got):\n%s", diff)
+	}
+}
+
+func TestRoleOf(t *testing.T) {
+	tests := map[string]struct {
+		cmdline, want string
+	}{
+		"the hub's API server":     {cmdline: "/x/kube-apiserver\x00--etcd-prefix=/hub\x00--cert=/run/a/hub.crt\x00", want: "hub's kube-apiserver"},
+		"a member's API server":    {cmdline: "/x/kube-apiserver\x00--etcd-prefix=/member-1\x00--cert=/run/a/m.crt\x00", want: "members' kube-apiserver"},
+		"the members' etcd":        {cmdline: "/x/etcd\x00--name=members\x00--data-dir=/run/a/data\x00", want: "members' etcd"},
+		"Hanse's hub":              {cmdline: "/x/hanse-hub\x00--kubeconfig\x00/run/a/hub.kubeconfig\x00", want: whoHanse},
+		"a program of another run": {cmdline: "/x/etcd\x00--name=hub\x00--data-dir=/run/b/data\x00"},
+		"a kernel thread":          {},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := roleOf(tt.cmdline, "/run/a"); got != tt.want {
+				t.Errorf("role is %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

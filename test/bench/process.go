@@ -8,30 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// ticks is USER_HZ, in which Linux gives CPU time to user space.
-const ticks = 100
-
-// cpuTime is the user and system time that a process has used.
-func cpuTime(pid int) (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
-	}
-	// The second field, the name, may hold anything; it ends with the last parenthesis.
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-	sum := int64(0)
-	for _, i := range []int{11, 12} { // utime and stime are fields 14 and 15
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
-		}
-		sum += n
-	}
-	return time.Duration(sum) * time.Second / ticks, nil
-}
 
 // resetPeak makes the kernel forget the peak memory of a process, so that each phase has its own.
 func resetPeak(pid int) error {
@@ -87,7 +64,7 @@ func machine() (Machine, error) {
 	m.MemoryGiB = total["MemTotal"] / (1 << 20)
 	for path, take := range map[string]func(string){
 		"/proc/cpuinfo":              func(s string) { m.CPU = cpuModel(s, m.CPU) },
-		"/proc/sys/kernel/osrelease": func(s string) { m.OS = "Linux " + strings.TrimSpace(s) },
+		"/proc/sys/kernel/osrelease": func(s string) { m.OS = "Linux " + majorMinor(s) },
 		"/proc/loadavg":              func(s string) { _, _ = fmt.Sscan(s, &m.LoadBefore) },
 	} {
 		raw, err := os.ReadFile(path)
@@ -107,4 +84,10 @@ func cpuModel(cpuinfo, otherwise string) string {
 		}
 	}
 	return otherwise
+}
+
+// majorMinor is the part of a kernel release that says something on another machine: "6.18" of "6.18.44-custom".
+func majorMinor(release string) string {
+	parts := strings.SplitN(strings.TrimSpace(release), ".", 3)
+	return strings.Join(parts[:min(len(parts), 2)], ".")
 }

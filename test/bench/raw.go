@@ -132,7 +132,7 @@ func (b *bench) directly(ctx context.Context, system, namespace string, clusters
 		if err != nil {
 			return err
 		}
-		p := Phase{System: system, Name: step.name, Timing: timing}
+		p := Phase{System: system, Name: step.name, Timing: timing, CPU: use(before, after)}
 		if system == systemHub {
 			c := cost(before, after, b.objects, b.members)
 			p.Cost = &c

@@ -40,6 +40,13 @@ type Timing struct {
 	Latency Latency `json:"latency"`
 }
 
+// CPU says who used the machine from the beginning of a phase until it had settled.
+type CPU struct {
+	Seconds map[string]float64 `json:"seconds"`
+	// Others is the share of all cores that went to processes which are no part of the run.
+	Others float64 `json:"othersShare"`
+}
+
 // Phase is one step on one system.
 type Phase struct {
 	System string `json:"system"`
@@ -50,6 +57,7 @@ type Phase struct {
 	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last write.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
+	CPU            CPU     `json:"cpu"`
 	// Cost is left out for the raw loop, which does not touch the hub.
 	Cost *Cost `json:"cost,omitempty"`
 }
@@ -109,10 +117,10 @@ func (r *Result) markdown() string {
 
 // speed is the table of rates and latencies.
 func (r *Result) speed(b *strings.Builder) {
-	row(b, "phase", "raw /s", "Hanse /s", "share of raw", "raw p50 / p99", "Hanse p50 / p99", "user's writes done", "last copy", "settled", "hub alone")
-	row(b, slices.Repeat([]string{"---"}, 10)...)
+	row(b, "phase", "raw /s", "Hanse /s", "share of raw", "raw p50 / p99", "Hanse p50 / p99", "user's writes done", "last copy", "settled", "hub alone", "others' CPU raw / Hanse")
+	row(b, slices.Repeat([]string{"---"}, 11)...)
 	for _, step := range steps {
-		cells := slices.Repeat([]string{"-"}, 10)
+		cells := slices.Repeat([]string{"-"}, 11)
 		cells[0] = step.name
 		if p := r.phase(systemRaw, step.name); p != nil {
 			cells[1], cells[4] = fmt.Sprintf("%.0f", p.Rate), quantiles(p.Latency)
@@ -124,8 +132,18 @@ func (r *Result) speed(b *strings.Builder) {
 		if p := r.phase(systemHub, step.name); p != nil {
 			cells[9] = fmt.Sprintf("%.0f objects/s", p.Rate)
 		}
+		cells[10] = r.others(systemRaw, step.name) + " / " + r.others(systemHanse, step.name)
 		row(b, cells...)
 	}
+}
+
+// others is the share of CPU that was not the run's own.
+func (r *Result) others(system, name string) string {
+	p := r.phase(system, name)
+	if p == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*p.CPU.Others)
 }
 
 // costs is the table of what Hanse took.
