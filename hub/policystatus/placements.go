@@ -34,7 +34,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 	if err != nil {
 		return false, err
 	}
-	before := policy.DeepCopyObject().(hubv1.PlacementObject)
+	before := policy.DeepCopyObject().(client.Object)
 	status := policy.PlacementStatus()
 	was := *status.DeepCopy()
 
@@ -46,10 +46,6 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 	}
 	if equality.Semantic.DeepEqual(was, *status) {
 		return true, nil
-	}
-	if was.ObservedGeneration == 0 {
-		// A count that is 0 looks like one that is not there: without this it would be missing from the first patch.
-		before.PlacementStatus().Objects, before.PlacementStatus().SelectedClusters = -1, -1
 	}
 	return true, write(ctx, p.Client, before, policy)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,14 +81,14 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	r.shut(key)
 	if err := r.opts.Client.Get(ctx, key, binding); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.Forget(key)
-			return nil, nil
+			return nil, nil // its next event, of whatever kind, comes to bindingChanged or bindingGone
 		}
 		return nil, fmt.Errorf("reading binding %s: %w", key, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(key)
+	e.adopt(binding)
 	if e.outdated(binding) {
 		e.behind = true // its next event wakes it; should that have been missed, this does
 		r.wake(key, e, whenIdle, normalPriority)
@@ -98,9 +99,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 		now: metav1.NewTime(r.opts.Clock.Now()), merged: e.merged, refusal: e.refusal,
 		outcomes: make(map[string]member.Outcome, len(e.outcomes)),
 	}
-	for cluster, o := range e.outcomes {
-		out.outcomes[cluster] = o
-	}
+	maps.Copy(out.outcomes, e.outcomes)
 	return out, nil
 }
 
@@ -165,9 +164,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(*before, r.after) {
 		return nil
 	}
-	base := r.binding.DeepCopyObject().(hubv1.BindingObject)
-	// A count that is 0 looks like one that is not there: without this it would be missing from the first patch, and is required.
-	base.BindingStatus().Summary = hubv1.BindingSummary{Desired: -1, Applied: -1, Healthy: -1, Unknown: -1}
+	base := r.binding.DeepCopyObject().(client.Object)
 	*r.binding.BindingStatus() = r.after
 	err := r.reporter.writer.Status().Patch(ctx, r.binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	e, unlock := r.entry()
@@ -200,6 +197,9 @@ func (r *run) writeBinding(ctx context.Context) error {
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
+	if r.reporter.entries[r.key] != e {
+		return
+	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
 	states := count(r.binding.BindingStatus().Clusters)
 	recount(e.states, states)
@@ -213,10 +213,14 @@ func (r *run) end() {
 	}
 }
 
-// entry returns the entry of the binding with the lock held.
+// entry returns the entry of the binding with the lock held. If the binding is gone by now, what is kept there is lost.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
-	return r.reporter.entry(r.key), r.reporter.mu.Unlock
+	e := r.reporter.entries[r.key]
+	if e == nil {
+		e = &entry{}
+	}
+	return e, r.reporter.mu.Unlock
 }
 
 // tell records an event on the hub object. The object may be gone by now, so it is named by the binding's reference.

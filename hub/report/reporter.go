@@ -157,7 +157,9 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 
 // Record takes the outcome of one try to bring a binding's object to a cluster.
 func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
-	r.catchUp(binding, cluster, o)
+	if !r.catchUp(binding, cluster, o) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(binding)
@@ -167,30 +169,34 @@ func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member
 }
 
 // catchUp takes up the binding as the cache has it now, if the outcome tells of a decision whose event has not come here yet:
-// that event would take the outcome for one of the decision before.
-func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Outcome) {
+// that event would take the outcome for one of the decision before. It returns false if there is no such binding any more.
+func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Outcome) bool {
 	r.mu.Lock()
-	ctx, expected := r.ctx, r.entry(key).expects(cluster, o)
+	e := r.entries[key]
+	ctx, expected := r.ctx, e != nil && e.expects(cluster, o)
 	r.mu.Unlock()
 	if ctx == nil || expected {
-		return
+		return true
 	}
 	b := hubv1.NewBinding(key)
 	if err := r.opts.Client.Get(ctx, key, b); err != nil {
-		return // it is gone
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entry(key); e.adopt(b) {
 		r.wake(key, e, whenIdle, normalPriority)
 	}
+	return true
 }
 
 // Wake makes a binding be looked at soon: one of its member objects, its hub object or its decision changed.
 func (r *Reporter) Wake(binding types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wake(binding, r.entry(binding), soon, normalPriority)
+	if e := r.entries[binding]; e != nil {
+		r.wake(binding, e, soon, normalPriority)
+	} // one that is not known yet is looked at when it comes
 }
 
 // WakeObject is Wake for the binding of a hub object that changed, unless the change is our own write.
@@ -225,21 +231,6 @@ func (r *Reporter) WakeCluster(cluster string) {
 	}
 }
 
-// Forget drops what is remembered of a binding that is gone.
-func (r *Reporter) Forget(binding types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.entries[binding]
-	if e == nil {
-		return
-	}
-	if e.window.open() {
-		r.waiting--
-	}
-	recount(e.states, nil)
-	delete(r.entries, binding)
-}
-
 // entry, wake and enqueue are called with the lock held.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
@@ -251,6 +242,9 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 }
 
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
+	if r.entries[key] != e {
+		return // the binding is gone
+	}
 	wasOpen := e.window.open()
 	if !e.window.wake(r.opts.Clock.Now(), u, load{waiting: r.waiting, throttled: r.throttle.active()}) {
 		return

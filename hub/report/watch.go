@@ -93,16 +93,20 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	}
 }
 
-// bindingGone forgets a binding, unless another one of that name is known already.
+// bindingGone drops what is remembered of a binding, unless another one of that name is known already.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	e := r.entries[key]
-	gone := e != nil && (e.uid == "" || e.uid == b.GetUID())
-	r.mu.Unlock()
-	if gone {
-		r.Forget(key)
+	if e == nil || e.uid != b.GetUID() {
+		return
 	}
+	if e.window.open() {
+		r.waiting--
+	}
+	recount(e.states, nil)
+	delete(r.entries, key)
 }
 
 // placementChanged wakes the bindings that follow the placement: it says where their status goes.

@@ -1,0 +1,245 @@
+package policystatus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+var hubConfig *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	server := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")},
+		ErrorIfCRDPathMissing: true,
+	}
+	cfg, err := server.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = server.Stop() }()
+	cfg.QPS = -1
+	hubConfig = cfg
+	return m.Run()
+}
+
+// fakeTemplates says the same of every kind.
+type fakeTemplates struct {
+	mu      sync.Mutex
+	state   kindwatch.State
+	onState func(schema.GroupKind)
+}
+
+func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	return nil, false
+}
+func (f *fakeTemplates) OnChange(func(hubv1.ObjectIdentity))       {}
+func (f *fakeTemplates) OnState(onState func(gk schema.GroupKind)) { f.onState = onState }
+
+func (f *fakeTemplates) State(schema.GroupKind) (kindwatch.State, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state, true
+}
+
+func (f *fakeTemplates) set(s kindwatch.State) {
+	f.mu.Lock()
+	f.state = s
+	f.mu.Unlock()
+	f.onState(prometheus)
+}
+
+var prometheus = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
+
+// start runs the controllers for the rest of the test.
+func start(t *testing.T, templates *fakeTemplates) client.Client {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
+	}
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	yes := true
+	mgr, err := manager.New(hubConfig, manager.Options{
+		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: config.Controller{SkipNameValidation: &yes},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Options{Client: mgr.GetClient(), Templates: templates, HubRunsWorkloads: func() bool { return false }})
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := c.SetupWithManager(ctx, mgr); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	direct, err := client.New(hubConfig, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return direct
+}
+
+func eventually(t *testing.T, c client.Client, o client.Object, what string, is func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		if is() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			text, _ := json.MarshalIndent(o, "", " ")
+			t.Fatalf("waiting for %s; last seen: %s", what, text)
+		}
+	}
+}
+
+func namespace(t *testing.T, c client.Client) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "policy-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+// follow makes a binding that follows the placement, with the given row on cluster cn-1.
+func follow(t *testing.T, c client.Client, p *hubv1.Placement, name string, row hubv1.ClusterRow, applied metav1.ConditionStatus) {
+	t.Helper()
+	b := binding(name, applied, applied, "cn-1")
+	b.Namespace = p.Namespace
+	b.Spec.ObjectRef.UID = "u"
+	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Generation: 1}
+	status := b.Status
+	if err := c.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	row.Name = "cn-1"
+	b.Status = status
+	b.Status.Clusters = []hubv1.ClusterRow{row}
+	for i := range b.Status.Conditions {
+		b.Status.Conditions[i].LastTransitionTime = metav1.Now()
+	}
+	if err := c.Status().Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, reason string) bool {
+	c := meta.FindStatusCondition(conditions, kind)
+	return c != nil && c.Status == status && c.Reason == reason
+}
+
+func TestPlacementStatus(t *testing.T) {
+	templates := &fakeTemplates{state: kindwatch.State{Synced: true}}
+	c := start(t, templates)
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace(t, c), Name: "metrics"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: prometheus.Group, Kind: prometheus.Kind}}
+	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	if err := c.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, c, p, "a placement that nothing follows", func() bool {
+		return has(p.Status.Conditions, hubv1.ConditionAccepted, metav1.ConditionTrue, hubv1.ReasonAccepted) &&
+			has(p.Status.Conditions, hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNothingSelected)
+	})
+
+	follow(t, c, p, "web", hubv1.ClusterRow{Applied: metav1.ConditionTrue}, metav1.ConditionTrue)
+	eventually(t, c, p, "one object", func() bool {
+		return p.Status.Objects == 1 && p.Status.SelectedClusters == 1 &&
+			has(p.Status.Conditions, hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere)
+	})
+
+	templates.set(kindwatch.State{Synced: true, Reason: hubv1.ReasonKindNotServed})
+	eventually(t, c, p, "the kind to be missed", func() bool {
+		return has(p.Status.Conditions, hubv1.ConditionAccepted, metav1.ConditionFalse, hubv1.ReasonKindNotServed)
+	})
+}
+
+func TestOverridePolicyStatus(t *testing.T) {
+	c := start(t, &fakeTemplates{state: kindwatch.State{Synced: true}})
+	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "cn-1", Labels: map[string]string{hubv1.RegionLabel: "cn"}}}
+	cluster.Spec.Connection = hubv1.Connection{
+		Type: "Direct", Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "cn-1", Key: "kubeconfig"}},
+	}
+	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	ns := namespace(t, c)
+	selectors := []hubv1.ResourceSelector{{APIGroup: prometheus.Group, Kind: prometheus.Kind}}
+	policy := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "metrics"}}
+	policy.Spec.ResourceSelectors = selectors
+	policy.Spec.Rules = []hubv1.OverrideRule{{
+		Name:     "busy",
+		Clusters: &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: "cn"}}},
+		Patches:  []hubv1.PatchOperation{{Op: hubv1.PatchReplace, Path: "/spec/replicas", Value: &apiextensionsv1.JSON{Raw: []byte("5")}}},
+	}}
+	if err := c.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "metrics", UID: "p"}}
+	follow(t, c, p, "web", hubv1.ClusterRow{Applied: metav1.ConditionTrue}, metav1.ConditionTrue)
+	eventually(t, c, policy, "a rule that matches", func() bool {
+		return has(policy.Status.Conditions, hubv1.ConditionAccepted, metav1.ConditionTrue, hubv1.ReasonAccepted) &&
+			has(policy.Status.Conditions, hubv1.ConditionConflicted, metav1.ConditionFalse, hubv1.ReasonNoConflict) &&
+			cmp.Equal(policy.Status.Rules, []hubv1.RuleStatus{{Name: "busy", Rank: "Namespaced/0/region/1", Objects: 1, Clusters: 1}})
+	})
+
+	message := fmt.Sprintf("OverridePolicy %s/metrics, rule \"busy\", and OverridePolicy %s/other, rule \"x\", both of rank r, disagree about path /spec/replicas", ns, ns)
+	follow(t, c, p, "db", hubv1.ClusterRow{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonOverrideConflict, Message: message}, metav1.ConditionFalse)
+	eventually(t, c, policy, "the conflict", func() bool {
+		return has(policy.Status.Conditions, hubv1.ConditionConflicted, metav1.ConditionTrue, hubv1.ReasonOverrideClash)
+	})
+}
