@@ -230,6 +230,16 @@ func TestABindingIsKeptUntilItsNamespaceHasTakenTheObject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	s.eventually("the deletion is known", func() error {
+		b := &hubv1.ResourceBinding{}
+		if err := scheduler.Client.Get(t.Context(), s.id.BindingKey(), b); err != nil || b.DeletionTimestamp == nil {
+			return fmt.Errorf("not deleted (error: %w)", err)
+		}
+		return nil
+	})
+	if _, err := scheduler.Reconcile(t.Context(), s.id); err != nil {
+		t.Fatal(err)
+	}
 	s.becomes("eu")
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete")
