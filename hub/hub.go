@@ -196,6 +196,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
 // joiner makes the two sides of a member and starts its work.
 func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
+		for _, config := range []*rest.Config{c.Requests, c.Watches} {
+			config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
+		}
 		requests, err := dynamic.NewForConfig(c.Requests)
 		if err != nil {
 			return nil, fmt.Errorf("making the client for writes: %w", err)
@@ -223,12 +226,11 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				return r.GroupVersionResource, err
 			},
 			Handler: func(cluster string, o member.Observation, content, _ bool) {
-				if o.Owner == (hubv1.ObjectIdentity{}) {
-					return
-				}
-				reporter.Wake(o.Owner.BindingKey())
+				// By place and name, not by its owner annotation: that may have been removed by hand.
+				id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
+				reporter.Wake(id.BindingKey())
 				if content {
-					dispatcher.Wake(cluster, o.Owner.BindingKey())
+					dispatcher.Wake(cluster, id.BindingKey())
 				}
 			},
 			OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {

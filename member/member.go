@@ -64,7 +64,7 @@ type Observation struct {
 	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if there is none or it cannot be read
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
 	Digest   string               // digest annotation
-	Hash     string               // content hash, see member/apply.ContentHash
+	Hash     string               // content hash, see member/content.Hash
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
 
 	Health        hubv1.Health

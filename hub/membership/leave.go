@@ -93,10 +93,10 @@ func (l *left) add(b hubv1.BindingObject) {
 func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, error) {
 	var l left
 	indexed := client.MatchingFields{TargetIndex: cluster}
-	if err := visitBindings(ctx, r.client, l.add, indexed, client.UnsafeDisableDeepCopy); err != nil || l.count > 0 {
+	if err := r.visitBindings(ctx, r.client, l.add, indexed, client.UnsafeDisableDeepCopy); err != nil || l.count > 0 {
 		return l, err
 	}
-	err := visitBindings(ctx, r.apiReader, func(b hubv1.BindingObject) {
+	err := r.visitBindings(ctx, r.apiReader, func(b hubv1.BindingObject) {
 		if b.BindingSpec().Target(cluster) != nil {
 			l.add(b)
 		}
@@ -105,14 +105,14 @@ func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, err
 }
 
 // visitBindings calls visit for every binding of both scopes, page by page.
-func visitBindings(ctx context.Context, reader client.Reader, visit func(hubv1.BindingObject), options ...client.ListOption) error {
+func (r *Reconciler) visitBindings(ctx context.Context, reader client.Reader, visit func(hubv1.BindingObject), options ...client.ListOption) error {
 	for _, newPage := range []func() client.ObjectList{
 		func() client.ObjectList { return &hubv1.ResourceBindingList{} },
 		func() client.ObjectList { return &hubv1.ClusterResourceBindingList{} },
 	} {
-		for more := client.Continue(""); ; {
+		for pageOptions := options; ; {
 			page := newPage()
-			if err := reader.List(ctx, page, append(slices.Clone(options), more)...); err != nil {
+			if err := reader.List(ctx, page, pageOptions...); err != nil {
 				return err
 			}
 			err := meta.EachListItem(page, func(o runtime.Object) error {
@@ -124,7 +124,8 @@ func visitBindings(ctx context.Context, reader client.Reader, visit func(hubv1.B
 			if err != nil {
 				return err
 			}
-			if more = client.Continue(page.GetContinue()); more == "" {
+			// The cache answers in one page, with a token that it does not take back.
+			if more = client.Continue(page.GetContinue()); more == "" || reader != r.apiReader {
 				break
 			}
 		}

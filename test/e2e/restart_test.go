@@ -39,6 +39,7 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 		}
 	}
 
+	eventually(t, time.Minute, func() error { return settled(ctx) })
 	versions := memberVersions(ctx, t, ns)
 	must(t, suite.hub.Stop())
 	before, err := suite.HubWrites(ctx)
