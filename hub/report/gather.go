@@ -101,11 +101,10 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 	}
 	// No link: it was refused, or the cluster is gone.
 	var c hubv1.MemberCluster
-	err = r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
-	case err != nil:
+	}
+	if c.Name == "" {
 		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; what it holds stays there"
 		return f, true, nil
 	}

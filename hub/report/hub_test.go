@@ -187,12 +187,12 @@ func (w *world) observe(o *unstructured.Unstructured, cluster string, health hub
 	w.reporter.Wake(w.id(o.GetName()).BindingKey())
 }
 
-// until waits for the binding to be as wanted and returns it.
-func (w *world) until(name, what string, is func(*hubv1.BindingStatus) bool) *hubv1.ResourceBinding {
+// until waits for the binding of the object web to be as wanted and returns it.
+func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.ResourceBinding {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
 	w.eventually(what, func() (bool, string) {
-		if err := w.client.Get(w.t.Context(), w.id(name).BindingKey(), &b); err != nil {
+		if err := w.client.Get(w.t.Context(), w.id("web").BindingKey(), &b); err != nil {
 			return false, err.Error()
 		}
 		text, _ := json.MarshalIndent(b.Status, "", " ")
@@ -220,12 +220,12 @@ func (w *world) eventually(what string, is func() (bool, string)) {
 	}
 }
 
-// status of the hub object.
-func (w *world) status(name string) map[string]any {
+// status of the object web on the hub.
+func (w *world) status() map[string]any {
 	w.t.Helper()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(w.gvk)
-	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, o); err != nil {
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "web"}, o); err != nil {
 		w.t.Fatal(err)
 	}
 	status, _ := o.Object["status"].(map[string]any)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
 	for _, cluster := range []string{"a", "b", "c"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	b := w.until("web", "all rows", healthyEverywhere)
+	b := w.until("all rows", healthyEverywhere)
 	w.quiet()
 
 	if got := []int{bindingWrites(), objectWrites()}; !slices.Equal(got, []int{1, 1}) {
@@ -61,9 +62,46 @@ func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
 	if b.Status.Decision == nil || b.Status.Decision.Rejected[0].Count != 9 || !slices.Equal(b.Status.OtherPlacements, []string{"other"}) {
 		t.Errorf("what scheduling said is not there: %+v", b.Status)
 	}
-	if got := w.status("web")["replicas"]; got != int64(6) {
+	if got := w.status()["replicas"]; got != int64(6) {
 		t.Errorf("replicas on the hub object: %v, want 6", got)
 	}
+}
+
+func TestManyFanOutsAtOnce(t *testing.T) {
+	const objects = 100
+	w := newWorld(t, "Widget")
+	w.start()
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+	var all []*unstructured.Unstructured
+	for i := range objects {
+		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
+	}
+	for _, cluster := range []string{"a", "b", "c"} { // each member at its own pace
+		for _, o := range all {
+			w.applied(o, cluster, hubv1.HealthHealthy, two)
+		}
+	}
+	w.eventually("every binding", func() (bool, string) {
+		var list hubv1.ResourceBindingList
+		if err := w.client.List(t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+			return false, err.Error()
+		}
+		done := 0
+		for i := range list.Items {
+			if healthyEverywhere(&list.Items[i].Status) {
+				done++
+			}
+		}
+		return done == objects, fmt.Sprint(done, " done")
+	})
+	w.quiet()
+	if got := bindingWrites() + objectWrites(); got > 3*objects {
+		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
+	}
+	if got := w.events.told(); len(got) != objects {
+		t.Errorf("%d events, want one for each object", len(got))
+	}
+	t.Logf("%d writes of bindings, %d of objects", bindingWrites(), objectWrites())
 }
 
 func TestHealthThatComesLaterCostsOneMoreWrite(t *testing.T) {
@@ -74,11 +112,11 @@ func TestHealthThatComesLaterCostsOneMoreWrite(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthProgressing, "")
 	}
-	w.until("web", "progress", is(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere))
+	w.until("progress", is(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere))
 	for _, cluster := range []string{"a", "b"} {
 		w.observe(o, cluster, hubv1.HealthHealthy, three)
 	}
-	w.until("web", "health", healthyEverywhere)
+	w.until("health", healthyEverywhere)
 	w.quiet()
 	if got := bindingWrites(); got != 2 {
 		t.Errorf("%d writes of the binding, want 2", got)
@@ -92,7 +130,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	before := w.until("web", "all rows", healthyEverywhere)
+	before := w.until("all rows", healthyEverywhere)
 	w.quiet()
 	stop()
 
@@ -113,7 +151,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	if got := []int{bindingWrites(), objectWrites(), len(w.events.told()) - told}; !slices.Equal(got, []int{0, 0, 0}) {
 		t.Errorf("writes of binding and object, events: %v, want none", got)
 	}
-	after := w.until("web", "the same rows", healthyEverywhere)
+	after := w.until("the same rows", healthyEverywhere)
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("the binding was written: %s", cmp.Diff(before.Status, after.Status))
 	}
@@ -138,12 +176,12 @@ func TestADecisionThatComesBetweenIsNotLost(t *testing.T) {
 	}
 	w.decisions.mu.Unlock()
 	w.applied(o, "a", hubv1.HealthHealthy, two)
-	b := w.until("web", "a row of the new target", func(s *hubv1.BindingStatus) bool { return s.Row("b") != nil })
+	b := w.until("a row of the new target", func(s *hubv1.BindingStatus) bool { return s.Row("b") != nil })
 	if b.Status.ObservedGeneration != b.Generation || b.Status.Row("a").Applied != metav1.ConditionTrue {
 		t.Errorf("status: %+v", b.Status)
 	}
 	w.applied(o, "b", hubv1.HealthHealthy, two)
-	w.until("web", "all rows", healthyEverywhere)
+	w.until("all rows", healthyEverywhere)
 }
 
 func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
@@ -153,18 +191,18 @@ func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	w.until("web", "all rows", healthyEverywhere)
+	w.until("all rows", healthyEverywhere)
 
 	heard := time.Now().Add(-time.Minute).Truncate(time.Second)
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "no watch data", LastHeard: heard})
 	w.reporter.WakeCluster("b")
-	b := w.until("web", "the row of b to say that it is away", func(s *hubv1.BindingStatus) bool { return s.Row("b").Applied == metav1.ConditionUnknown })
+	b := w.until("the row of b to say that it is away", func(s *hubv1.BindingStatus) bool { return s.Row("b").Applied == metav1.ConditionUnknown })
 	row := b.Status.Row("b")
 	if row.Reason != hubv1.ReasonUnreachable || row.Hash != "hash" || row.LastObservedTime == nil || !row.LastObservedTime.Time.Equal(heard) {
 		t.Errorf("row: %+v", row)
 	}
 	w.quiet()
-	if got := w.status("web")["replicas"]; got != int64(4) {
+	if got := w.status()["replicas"]; got != int64(4) {
 		t.Errorf("replicas on the hub object: %v, want the last known 4", got)
 	}
 	told := len(w.events.told())
@@ -172,7 +210,7 @@ func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionTrue})
 	w.reporter.WakeCluster("b")
 	w.applied(o, "b", hubv1.HealthHealthy, two)
-	w.until("web", "b to be back", healthyEverywhere)
+	w.until("b to be back", healthyEverywhere)
 	if got := w.events.told()[told:]; len(got) != 0 {
 		t.Errorf("events for a link that came back: %v", got)
 	}
@@ -186,7 +224,7 @@ func TestAFailureIsToldWithClusterAndReason(t *testing.T) {
 	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{
 		Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Message: "grant create widgets",
 	})
-	b := w.until("web", "the failure", is(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome))
+	b := w.until("the failure", is(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome))
 	if row := b.Status.Row("b"); row.Reason != hubv1.ReasonForbidden || row.Message != "grant create widgets" {
 		t.Errorf("row: %+v", row)
 	}
@@ -201,7 +239,7 @@ func TestACorrectionIsToldOnceAMinute(t *testing.T) {
 	w.start()
 	o := w.object("web", present("a"))
 	w.applied(o, "a", hubv1.HealthHealthy, two)
-	w.until("web", "all rows", healthyEverywhere)
+	w.until("all rows", healthyEverywhere)
 	bindingWrites := w.writes(&hubv1.ResourceBindingList{})
 	for range 3 {
 		drifted := w.outcome(o)
@@ -225,7 +263,7 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	b := w.until("web", "all rows", healthyEverywhere)
+	b := w.until("all rows", healthyEverywhere)
 	b.Spec.Clusters[1] = hubv1.BindingTarget{
 		Name: "b", State: hubv1.TargetAbsent,
 		Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
@@ -233,15 +271,15 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	if err := w.client.Update(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	w.until("web", "the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
+	w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
 	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
-	w.until("web", "the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
+	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
 	w.eventually("the event", func() (bool, string) {
 		told := w.events.told()
 		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 1 cluster: b"), cmp.Diff(nil, told)
 	})
 	w.quiet()
-	if got := w.status("web")["replicas"]; got != int64(2) {
+	if got := w.status()["replicas"]; got != int64(2) {
 		t.Errorf("replicas on the hub object: %v, want those of the one cluster that is left", got)
 	}
 }
@@ -278,9 +316,9 @@ func TestWhereTheMergedStatusMustNotGo(t *testing.T) {
 			for _, cluster := range []string{"a", "b"} {
 				w.applied(o, cluster, hubv1.HealthHealthy, three)
 			}
-			w.until("web", "the reason "+tc.want, is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, tc.want))
+			w.until("the reason "+tc.want, is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, tc.want))
 			w.quiet()
-			if diff := cmp.Diff(tc.status, w.status("web")); diff != "" {
+			if diff := cmp.Diff(tc.status, w.status()); diff != "" {
 				t.Errorf("status of the hub object: %s", diff)
 			}
 		})
@@ -294,7 +332,7 @@ func TestARefusedStatusIsSentAgainWhenTheObjectChanges(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, three)
 	}
-	w.until("web", "the refusal", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonStatusRefused))
+	w.until("the refusal", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonStatusRefused))
 
 	if err := w.client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
 		t.Fatal(err)
@@ -302,8 +340,8 @@ func TestARefusedStatusIsSentAgainWhenTheObjectChanges(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	w.until("web", "the status to be taken", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
-	if got := w.status("web")["replicas"]; got != int64(4) {
+	w.until("the status to be taken", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	if got := w.status()["replicas"]; got != int64(4) {
 		t.Errorf("replicas on the hub object: %v, want 4", got)
 	}
 }
@@ -327,14 +365,14 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.applied(o, "a", hubv1.HealthHealthy, two)
-	w.until("web", "the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	w.until("the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
 
 	p.Spec.StatusAggregation.Mode = hubv1.StatusBindingOnly
 	if err := w.client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	w.until("web", "the status in the binding only", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonBindingOnly))
-	if got := w.status("web"); len(got) != 0 {
+	w.until("the status in the binding only", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonBindingOnly))
+	if got := w.status(); len(got) != 0 {
 		t.Errorf("the hub object still says %v", got)
 	}
 
@@ -343,10 +381,10 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.observe(o, "a", hubv1.HealthHealthy, three)
-	w.until("web", "the new numbers", func(s *hubv1.BindingStatus) bool {
+	w.until("the new numbers", func(s *hubv1.BindingStatus) bool {
 		return strings.Contains(string(s.Row("a").Observed.Raw), `"replicas":3`)
 	})
-	if got := w.status("web"); len(got) != 0 {
+	if got := w.status(); len(got) != 0 {
 		t.Errorf("the hub object says %v again", got)
 	}
 }
