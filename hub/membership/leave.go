@@ -3,7 +3,6 @@ package membership
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -90,47 +89,52 @@ func (l *left) add(b hubv1.BindingObject) {
 	}
 }
 
-func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, error) {
-	var l left
-	indexed := client.MatchingFields{TargetIndex: cluster}
-	if err := r.visitBindings(ctx, r.client, l.add, indexed, client.UnsafeDisableDeepCopy); err != nil || l.count > 0 {
-		return l, err
-	}
-	err := r.visitBindings(ctx, r.apiReader, func(b hubv1.BindingObject) {
-		if b.BindingSpec().Target(cluster) != nil {
-			l.add(b)
-		}
-	}, client.Limit(pageSize))
-	return l, err
+var bindingKinds = []func() client.ObjectList{
+	func() client.ObjectList { return &hubv1.ResourceBindingList{} },
+	func() client.ObjectList { return &hubv1.ClusterResourceBindingList{} },
 }
 
-// visitBindings calls visit for every binding of both scopes, page by page.
-func (r *Reconciler) visitBindings(ctx context.Context, reader client.Reader, visit func(hubv1.BindingObject), options ...client.ListOption) error {
-	for _, newPage := range []func() client.ObjectList{
-		func() client.ObjectList { return &hubv1.ResourceBindingList{} },
-		func() client.ObjectList { return &hubv1.ClusterResourceBindingList{} },
-	} {
-		for pageOptions := options; ; {
-			page := newPage()
-			if err := reader.List(ctx, page, pageOptions...); err != nil {
-				return err
-			}
-			err := meta.EachListItem(page, func(o runtime.Object) error {
-				if b, ok := o.(hubv1.BindingObject); ok {
-					visit(b)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			// The cache answers in one page, with a token that it does not take back.
-			if more = client.Continue(page.GetContinue()); more == "" || reader != r.apiReader {
-				break
-			}
+func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, error) {
+	var l left
+	for _, newList := range bindingKinds {
+		list := newList()
+		if err := r.client.List(ctx, list, client.MatchingFields{TargetIndex: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+			return left{}, err
+		}
+		if err := l.addAll(list, cluster); err != nil {
+			return left{}, err
 		}
 	}
-	return nil
+	if l.count > 0 {
+		return l, nil
+	}
+	for _, newList := range bindingKinds {
+		options := []client.ListOption{client.Limit(pageSize)}
+		for {
+			page := newList()
+			if err := r.apiReader.List(ctx, page, options...); err != nil {
+				return left{}, err
+			}
+			if err := l.addAll(page, cluster); err != nil {
+				return left{}, err
+			}
+			if page.GetContinue() == "" {
+				break
+			}
+			options = []client.ListOption{client.Limit(pageSize), client.Continue(page.GetContinue())}
+		}
+	}
+	return l, nil
+}
+
+// addAll counts the bindings of a list that have an entry for the cluster.
+func (l *left) addAll(list client.ObjectList, cluster string) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		if b, ok := o.(hubv1.BindingObject); ok && b.BindingSpec().Target(cluster) != nil {
+			l.add(b)
+		}
+		return nil
+	})
 }
 
 // sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps the

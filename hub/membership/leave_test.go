@@ -1,0 +1,119 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// bind makes a binding with entries for the clusters.
+func (s scene) bind(namespace, name string, clusters ...string) hubv1.BindingObject {
+	s.Helper()
+	b := hubv1.NewBinding(types.NamespacedName{Namespace: namespace, Name: name})
+	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: "Widget", Name: name, UID: "uid"}
+	b.BindingSpec().Clusters = targets(clusters...)
+	s.must(hub.Create(s.Context(), b))
+	s.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(s.Context()), b) })
+	return b
+}
+
+func targets(clusters ...string) []hubv1.BindingTarget {
+	var list []hubv1.BindingTarget
+	for _, name := range clusters {
+		list = append(list, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
+	}
+	return list
+}
+
+func (s scene) retarget(b hubv1.BindingObject, clusters ...string) {
+	s.Helper()
+	b.BindingSpec().Clusters = targets(clusters...)
+	s.must(hub.Update(s.Context(), b))
+}
+
+func TestAClusterWithoutObjectsLeavesAtOnce(t *testing.T) {
+	s := newScene(t, "leaves")
+	s.ready("leaves-id")
+	s.bind("default", "elsewhere", "another-cluster")
+	s.must(hub.Delete(t.Context(), s.get()))
+	s.gone()
+	s.linked(nil)
+}
+
+func TestAClusterThatNeverConnectedLeavesAtOnce(t *testing.T) {
+	s := newScene(t, "never")
+	s.join()
+	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "")
+	s.must(hub.Delete(t.Context(), s.get()))
+	s.gone()
+}
+
+func TestAClusterLeavesAfterItsLastObject(t *testing.T) {
+	s := newScene(t, "last")
+	s.ready("last-id")
+	namespaced := s.bind("default", "web", "another-cluster", s.name)
+	whole := s.bind("", "web-class", s.name)
+	s.must(hub.Delete(t.Context(), s.get()))
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "2 objects are left, such as Widget default/web")
+	s.retarget(namespaced, "another-cluster")
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "1 object is left: Widget web-class")
+	s.linked(&want{s.name, "last-id"})
+	s.retarget(whole)
+	s.gone()
+	s.linked(nil)
+}
+
+func TestAClusterThatIsAwaySaysHowToGiveItUp(t *testing.T) {
+	tests := map[string]struct {
+		leave hubv1.LeavePolicy
+		words string
+	}{
+		"it waits":    {hubv1.LeavePolicy{}, "set spec.leave.whenUnreachable to Abandon"},
+		"it gives up": {hubv1.LeavePolicy{WhenUnreachable: hubv1.UnreachableAbandon, TimeoutSeconds: ptr.To[int32](60)}, "they are given up if the cluster does not answer until 2"},
+	}
+	i := 0
+	for name, tc := range tests {
+		i++
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, fmt.Sprintf("away-%d", i))
+			s.ready(s.name, func(c *hubv1.MemberCluster) { c.Spec.Leave = tc.leave })
+			b := s.bind("default", s.name, s.name)
+			links.become(s.name, away(connected(s.name)))
+			s.must(hub.Delete(t.Context(), s.get()))
+			s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnreachable, tc.words)
+			s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnreachable, "it refuses connections; the cluster leaves, and 1 object is left")
+			s.unchanged("what is said already", func() {
+				links.become(s.name, connecting)
+				links.become(s.name, away(connected(s.name)))
+			})
+			s.retarget(b)
+			s.gone()
+		})
+	}
+}
+
+func TestAClusterThatLeavesSaysWhatBecomesOfItsObjects(t *testing.T) {
+	s := newScene(t, "deletes")
+	s.ready("deletes-id", func(c *hubv1.MemberCluster) { c.Spec.Leave.Policy = hubv1.RemovalDelete })
+	s.bind("default", "deleted-there", s.name)
+	s.must(hub.Delete(t.Context(), s.get()))
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "they are deleted there")
+}
+
+func TestAFinalizerTakenOffByHandEndsTheLink(t *testing.T) {
+	s := newScene(t, "by-hand")
+	s.ready("by-hand-id")
+	s.bind("default", "by-hand", s.name)
+	s.must(hub.Delete(t.Context(), s.get()))
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving, "")
+	s.must(hub.Patch(t.Context(), s.get(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	s.gone()
+	s.linked(nil)
+}
