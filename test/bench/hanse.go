@@ -116,7 +116,7 @@ func (b *bench) throughHub(ctx context.Context, w *watcher, name string, do oper
 	if err != nil {
 		return p, err
 	}
-	p.UserSeconds = time.Since(begin).Seconds()
+	p.UserSeconds = round(time.Since(begin).Seconds())
 	if err := w.await(ctx, x, phaseAtMost, b.say); err != nil {
 		return p, err
 	}
@@ -125,7 +125,7 @@ func (b *bench) throughHub(ctx context.Context, w *watcher, name string, do oper
 	if err != nil {
 		return p, err
 	}
-	p.SettledSeconds = settled.Sub(begin).Seconds()
+	p.SettledSeconds = round(settled.Sub(begin).Seconds())
 	after, err := b.meter.read(ctx)
 	if err != nil {
 		return p, err
@@ -159,7 +159,7 @@ func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
 		}
 	}
 	seconds := end.Sub(begin).Seconds()
-	return Timing{Seconds: seconds, Rate: float64(len(sent)*members) / seconds, Latency: latency(all)}
+	return Timing{Seconds: round(seconds), Rate: round(float64(len(sent)*members) / seconds), Latency: latency(all)}
 }
 
 // verify reads all copies back: each member has exactly the objects that the user wrote, as they were written.

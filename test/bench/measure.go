@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -198,9 +199,9 @@ func cost(before, after counters, objects, members int) Cost {
 		HubWrites:      perUnit(before.hubWrites, after.hubWrites, n),
 		HubRequests:    perUnit(before.hubRequests, after.hubRequests, n),
 		MemberRequests: perUnit(before.memberRequests, after.memberRequests, pairs),
-		EtcdPuts:       (after.etcdPuts - before.etcdPuts) / n,
-		EtcdBytes:      (after.etcdBytes - before.etcdBytes) / n,
-		CPUMillis:      (after.cpu[whoHanse] - before.cpu[whoHanse]) * 1000 / pairs,
+		EtcdPuts:       round((after.etcdPuts - before.etcdPuts) / n),
+		EtcdBytes:      round((after.etcdBytes - before.etcdBytes) / n),
+		CPUMillis:      round((after.cpu[whoHanse] - before.cpu[whoHanse]) * 1000 / pairs),
 	}
 	for resource, writes := range c.HubWrites {
 		switch {
@@ -212,7 +213,7 @@ func cost(before, after counters, objects, members int) Cost {
 			c.HubWritesBeyond += writes
 		}
 	}
-	c.HubWritesBeyond--
+	c.Leases, c.Events, c.HubWritesBeyond = math.Round(c.Leases), round(c.Events), round(c.HubWritesBeyond-1)
 	return c
 }
 
@@ -220,16 +221,19 @@ func cost(before, after counters, objects, members int) Cost {
 func use(before, after counters) CPU {
 	wall := after.at.Sub(before.at).Seconds()
 	u := CPU{Seconds: perUnit(before.cpu, after.cpu, 1)}
-	u.Others = u.Seconds[whoOthers] / wall / float64(runtime.NumCPU())
+	u.Others = round(u.Seconds[whoOthers] / wall / float64(runtime.NumCPU()))
 	return u
 }
+
+// round keeps what a figure can bear: three decimals.
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
 // perUnit divides what was counted between two readings.
 func perUnit(before, after map[string]float64, units float64) map[string]float64 {
 	out := map[string]float64{}
 	for k, v := range after {
 		if d := v - before[k]; d != 0 {
-			out[k] = d / units
+			out[k] = round(d / units)
 		}
 	}
 	return out

@@ -21,7 +21,7 @@ func resetPeak(pid int) error {
 // memory is the peak and the present resident memory of a process in MiB.
 func memory(pid int) (peak, now float64, err error) {
 	fields, err := kibibytes(fmt.Sprintf("/proc/%d/status", pid))
-	return fields["VmHWM"] / 1024, fields["VmRSS"] / 1024, err
+	return round(fields["VmHWM"] / 1024), round(fields["VmRSS"] / 1024), err
 }
 
 // kibibytes reads the lines "Name: 123 kB" of a file in /proc.
@@ -61,7 +61,7 @@ func machine() (Machine, error) {
 	if err != nil {
 		return m, err
 	}
-	m.MemoryGiB = total["MemTotal"] / (1 << 20)
+	m.MemoryGiB = round(total["MemTotal"] / (1 << 20))
 	for path, take := range map[string]func(string){
 		"/proc/cpuinfo":              func(s string) { m.CPU = cpuModel(s, m.CPU) },
 		"/proc/sys/kernel/osrelease": func(s string) { m.OS = "Linux " + majorMinor(s) },

@@ -69,9 +69,8 @@ func direct(ctx context.Context, clusters []dynamic.Interface, namespace string,
 		})
 	}
 	err := group.Wait()
-	t := Timing{Seconds: time.Since(begin).Seconds(), Latency: latency(all)}
-	t.Rate = float64(len(all)) / t.Seconds
-	return t, err
+	seconds := time.Since(begin).Seconds()
+	return Timing{Seconds: round(seconds), Rate: round(float64(len(all)) / seconds), Latency: latency(all)}, err
 }
 
 // each calls do for 0 to n-1 with so many workers, and ends at the first error.

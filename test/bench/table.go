@@ -78,10 +78,10 @@ func (r *Result) derive() {
 			continue
 		}
 		if raw := r.phase(systemRaw, p.Name); raw != nil {
-			p.ShareOfRaw = p.Rate / raw.Rate
+			p.ShareOfRaw = round(p.Rate / raw.Rate)
 		}
 		if hub := r.phase(systemHub, p.Name); hub != nil {
-			p.Cost.EtcdBytesBeyond = p.Cost.EtcdBytes - hub.Cost.EtcdBytes
+			p.Cost.EtcdBytesBeyond = round(p.Cost.EtcdBytes - hub.Cost.EtcdBytes)
 		}
 	}
 }
