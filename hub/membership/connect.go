@@ -75,6 +75,7 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, fmt.Errorf("reading the link of MemberCluster %s: there is none", run.cluster.Name)
 	}
 	if run.cluster.Status.ClusterID == "" && state.Facts.ClusterID != "" {
+		setCredentials(run.cluster, state)
 		refused, err := r.claim(ctx, run, state.Facts.ClusterID)
 		if err != nil || refused {
 			return ctrl.Result{}, err

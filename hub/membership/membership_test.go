@@ -60,8 +60,9 @@ func TestTheSecretIsFollowed(t *testing.T) {
 	s.is(hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "hanse-system/secret")
 	s.linked(nil)
 
-	links.become("one", connected("secret-id"))
 	s.secret("one")
+	s.is(hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonConnecting, "")
+	links.become("one", connected("secret-id"))
 	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")
 	s.secret("two")
 	s.linked(&want{"two", "secret-id"})
@@ -126,6 +127,7 @@ func TestAClusterJoinsOnce(t *testing.T) {
 	second.secret(second.name)
 	second.join()
 	second.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonDuplicateCluster, first.name)
+	second.is(hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "")
 	second.linked(nil)
 	first.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")
 	if id := second.get().Status.ClusterID; id != "" {

@@ -17,13 +17,14 @@ import (
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
 	// A link that has not been tried says nothing: after a restart the status stays what it was.
-	if state.Ready != metav1.ConditionUnknown || meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady) == nil {
+	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
 		if state.Ready == metav1.ConditionTrue && c.Status.ClusterID == hubID {
 			message += "; this is the hub's own cluster: its objects are the hub's, and none is written"
 		}
 		setCondition(c, hubv1.ConditionReady, state.Ready, state.Reason, message)
-		setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
+		setCredentials(c, state)
 	}
 	facts := state.Facts
 	if facts.Kubernetes != "" {
@@ -78,6 +79,10 @@ func listed(names []string) string {
 
 func sameCapacity(a, b hubv1.MemberClusterStatus) bool {
 	return a.Nodes == b.Nodes && equality.Semantic.DeepEqual(a.Capacity, b.Capacity) && equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable)
+}
+
+func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
+	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

@@ -105,9 +105,6 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// NeedLeaderElection is false: every replica that holds members needs their links.
-func (p *Provider) NeedLeaderElection() bool { return false }
-
 // Ensure implements member.Links. It may be called before Start.
 func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	t, r := parseKubeconfig(kubeconfig)

@@ -246,7 +246,7 @@ func must(t *testing.T, err error) {
 // eventually waits for the condition, which returns what is missing or "".
 func eventually(t *testing.T, what string, condition func() string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(40 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -91,7 +91,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 			token := fmt.Sprintf("token-%d", i)
 			f.set(func(f *fakeCluster) {
 				f.tokens[token] = true
-				delete(f.tokens, fmt.Sprintf("token-%d", i-2))
+				delete(f.tokens, fmt.Sprintf("token-%d", i-20)) // one that no request under way can still carry
 			})
 			return f.kubeconfig(t, withToken(token)), func(s target) bool { return s.token == token }
 		}},

@@ -239,6 +239,8 @@ func (r *runner) probeInUse(attempt context.Context) {
 	r.probes.failed(v)
 	if v.atOnce || r.probes.failures >= 2 {
 		r.ready = false
+	} else { // the second opinion is not asked for in the same breath
+		r.probes.due = time.Now().Add(max(v.retryAfter, min(time.Second, r.link.options.ProbeInterval)))
 	}
 	if !r.pending() {
 		r.judgeCredentials(v)
