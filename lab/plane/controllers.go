@@ -21,6 +21,9 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 			"--secure-port=0",
 			"--service-account-private-key-file=" + c.ServiceAccountKey,
 			"--root-ca-file=" + c.CA.File,
+			// A node that is judged dead because the machine was busy marks its pods as not ready, and no kubelet is there
+			// to take that back.
+			"--node-monitor-grace-period=24h", "--node-startup-grace-period=24h",
 		},
 		Scheduler: {"--leader-elect=false", "--secure-port=0"},
 		Kwok:      {"--manage-all-nodes=true", "--node-port=0", "--config=" + config},
