@@ -128,12 +128,9 @@ func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, chan
 	}); err != nil {
 		return err
 	}
-	for _, rule := range role.Rules {
-		if slices.Contains(rule.Verbs, "delete") {
-			says(w, "", "grants %s", strings.Join(resources(rule), ", "))
-		}
-	}
-	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "delete") }) {
+	if granted := granted(role.Rules); len(granted) > 0 {
+		says(w, "", "grants %s", strings.Join(granted, ", "))
+	} else {
 		says(w, "", "grants no kind yet: run join again with --grant group/resource")
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
@@ -146,11 +143,17 @@ func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, chan
 	})
 }
 
-func resources(rule rbacv1.PolicyRule) []string {
+// granted are the kinds that these rules let the hub write, as --grant takes them.
+func granted(rules []rbacv1.PolicyRule) []string {
 	var out []string
-	for _, g := range rule.APIGroups {
-		for _, r := range rule.Resources {
-			out = append(out, strings.TrimPrefix(g+"/"+r, "/"))
+	for _, rule := range rules {
+		if !slices.Contains(rule.Verbs, "delete") {
+			continue
+		}
+		for _, g := range rule.APIGroups {
+			for _, r := range rule.Resources {
+				out = append(out, strings.TrimPrefix(g+"/"+r, "/"))
+			}
 		}
 	}
 	return out

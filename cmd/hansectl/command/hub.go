@@ -107,15 +107,21 @@ func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingO
 	}
 }
 
-// countObjects counts, by cluster, the hub objects that the cluster shall hold.
+// countObjects counts, by cluster, the hub objects that the cluster shall hold or has not yet given up.
 func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
 		for _, t := range b.BindingSpec().Clusters {
-			if t.State == hubv1.TargetPresent {
-				counts[t.Name]++
-			}
+			counts[t.Name]++
 		}
 	})
 	return counts, err
+}
+
+// counted is such as "1 object" or "3 objects".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ import (
 // accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member. The
 // chart hanse-member calls them so, too.
 const accountName = "hanse"
+
+// memberTimeout is for one request to a member, which may well be unreachable.
+const memberTimeout = 20 * time.Second
 
 // memberFlags name a member as its admin sees it.
 type memberFlags struct {
@@ -52,6 +56,7 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 	if err != nil {
 		return nil, fmt.Errorf("reading the member kubeconfig %s: %w", f.kubeconfig, err)
 	}
+	config.Timeout = memberTimeout
 	c, err := newClient(h.adjust(config))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the member %s: %w", config.Host, err)

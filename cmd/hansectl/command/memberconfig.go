@@ -28,6 +28,9 @@ func addressOf(config clientcmdapi.Config, context, server string) (address, err
 		context = config.CurrentContext
 	}
 	current := config.Contexts[context]
+	if context == "" {
+		return address{}, fmt.Errorf("the member kubeconfig %w: it has no current context, name one with --member-context", errRefused)
+	}
 	if current == nil {
 		return address{}, fmt.Errorf("the member kubeconfig has no context %q: name one of its contexts with --member-context", context)
 	}

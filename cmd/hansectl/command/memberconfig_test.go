@@ -72,6 +72,11 @@ func TestOnlyServerAndCAAreTakenFromTheMemberKubeconfig(t *testing.T) {
 		},
 		"a context that is not there is named": {context: "other", refused: `has no context "other": name one of its contexts with --member-context`},
 	}
+	t.Run("a kubeconfig without contexts is refused", func(t *testing.T) {
+		if _, err := addressOf(clientcmdapi.Config{}, "", ""); err == nil || !strings.Contains(err.Error(), "it has no current context") {
+			t.Errorf("got %v", err)
+		}
+	})
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			cluster := inline

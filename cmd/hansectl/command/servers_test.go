@@ -303,13 +303,17 @@ func TestATokenLastsWhereAControllerFillsItsSecret(t *testing.T) {
 func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 	fresh(t)
 	ctx := t.Context()
-	_, err := hansectl(t, "join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false")
-	must(t, err)
 	var m hubv1.MemberCluster
-	must(t, onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m))
-	controllerutil.AddFinalizer(&m, hubv1.WithdrawFinalizer)
-	must(t, onHub.Update(ctx, &m))
-	must(t, report(ctx, "cn-sha-1", metav1.ConditionFalse, hubv1.ReasonUnreachable, memberID(t)))
+	joined := func(t *testing.T) {
+		t.Helper()
+		_, err := hansectl(t, "join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false")
+		must(t, err)
+		must(t, onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m))
+		controllerutil.AddFinalizer(&m, hubv1.WithdrawFinalizer)
+		must(t, onHub.Update(ctx, &m))
+		must(t, report(ctx, "cn-sha-1", metav1.ConditionFalse, hubv1.ReasonUnreachable, memberID(t)))
+	}
+	joined(t)
 
 	t.Run("the kubeconfig of another cluster is refused", func(t *testing.T) {
 		_, err := hansectl(t, "unjoin", "cn-sha-1", "--member-kubeconfig", onHub.kubeconfig)
@@ -318,13 +322,15 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 	t.Run("without a hub it says what it waits for", func(t *testing.T) {
 		out, err := hansectl(t, "unjoin", "cn-sha-1", "--abandon", "--timeout", "1s")
 		refused(t, err, "membercluster/cn-sha-1", "timed out", hubv1.ReasonUnreachable)
-		wants(t, out, "0 objects stay on the member as they are", "is given up if it does not answer")
+		wants(t, out, "0 objects on the member to be left there as they are", "is given up if it does not answer")
 		must(t, onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m))
 		if m.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || ptr.Deref(m.Spec.Leave.TimeoutSeconds, -1) != 0 {
 			t.Errorf("leave is %+v", m.Spec.Leave)
 		}
 	})
-	t.Run("then nothing is left", func(t *testing.T) {
+	t.Run("with a hub nothing is left", func(t *testing.T) {
+		remove(t, onHub, &m)
+		joined(t)
 		whenever(t, func(ctx context.Context) error {
 			var m hubv1.MemberCluster
 			if err := onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m); err != nil {

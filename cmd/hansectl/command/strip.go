@@ -35,7 +35,7 @@ func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, 
 		if err != nil {
 			return "", fmt.Errorf("taking the finalizer %s off every %s: %w", hubv1.WithdrawFinalizer, kind, err)
 		}
-		parts = append(parts, fmt.Sprintf("%d %ss", n, kind))
+		parts = append(parts, counted(n, kind))
 	}
 	return strings.Join(parts, ", "), nil
 }

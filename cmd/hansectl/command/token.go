@@ -58,7 +58,7 @@ func (m *memberCluster) lasting(ctx context.Context, w io.Writer, patience time.
 	defer cancel()
 	tick := time.NewTicker(pollEvery / 2)
 	defer tick.Stop()
-	for {
+	for waits := false; ; waits = true {
 		if err := m.Get(ctx, key, secret); err != nil {
 			return "", fmt.Errorf("reading Secret %s of the member: %w", key, err)
 		}
@@ -68,6 +68,9 @@ func (m *memberCluster) lasting(ctx context.Context, w io.Writer, patience time.
 		if token := secret.Data[corev1.ServiceAccountTokenKey]; len(token) > 0 {
 			says(w, "secret/"+tokenSecret, "%s; its token does not expire", did)
 			return string(token), nil
+		}
+		if !waits {
+			says(w, "secret/"+tokenSecret, "waiting up to %s for the member's controller to fill it", patience)
 		}
 		select {
 		case <-ctx.Done():

@@ -148,20 +148,20 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 		if err := hub.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("setting spec.leave.whenUnreachable of MemberCluster %s to Abandon: %w", u.name, err)
 		}
-		says(out, "membercluster/"+u.name, "is given up if it does not answer")
+		says(out, "membercluster/"+u.name, "is given up if it does not answer; what is there then keeps the marks of the hub")
 	}
 	many := "its objects"
 	if counts, err := countObjects(ctx, hub); err == nil {
-		many = fmt.Sprintf("%d objects", counts[u.name])
+		many = counted(counts[u.name], "object") + " on the member"
 	}
-	what := "stay on the member as they are, without marks of the hub (leave.policy Orphan)"
+	what := "to be left there as they are, without marks of the hub (leave.policy Orphan)"
 	if cluster.Spec.Leave.Policy == hubv1.RemovalDelete {
-		what = "are deleted on the member (leave.policy Delete); CustomResourceDefinitions and namespaces stay"
+		what = "to be deleted there (leave.policy Delete); CustomResourceDefinitions and namespaces stay"
 	}
 	if err := client.IgnoreNotFound(hub.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID})); err != nil {
 		return fmt.Errorf("deleting MemberCluster %s: %w", u.name, err)
 	}
-	says(out, "membercluster/"+u.name, "deletion asked for: %s %s", many, what)
+	says(out, "membercluster/"+u.name, "deletion asked for; %s %s", many, what)
 	return u.awaitGone(ctx, hub)
 }
 

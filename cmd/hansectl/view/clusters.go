@@ -31,7 +31,7 @@ type Cluster struct {
 	// ClusterID is the uid of the cluster's namespace kube-system.
 	ClusterID string            `json:"clusterID,omitempty"`
 	Nodes     hubv1.NodeSummary `json:"nodes"`
-	// Objects counts the hub objects that the cluster shall hold; null if they could not be counted.
+	// Objects counts the hub objects that the cluster shall hold or has not yet given up; null if they could not be counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
