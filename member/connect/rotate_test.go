@@ -111,7 +111,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 				kubeconfig, used := tc.next(t, f, i)
 				p.Ensure("eu", kubeconfig, "cluster-1")
 				takesUp(t, p, used)
-				if i == 10 { // warm
+				if i == 5 { // warm
 					before = runtime.NumGoroutine()
 				}
 			}
