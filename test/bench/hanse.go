@@ -134,7 +134,7 @@ func (b *bench) throughHub(ctx context.Context, w *watcher, name string, do oper
 	if c.PeakRSSMiB, c.SettledRSSMiB, err = memory(b.meter.pid); err != nil {
 		return p, err
 	}
-	p.Cost, p.CPU = &c, use(before, after)
+	p.Cost, p.CPU = &c, use(before, after, b.objects*b.members)
 	return p, b.verify(ctx, name)
 }
 

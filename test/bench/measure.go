@@ -217,11 +217,15 @@ func cost(before, after counters, objects, members int) Cost {
 	return c
 }
 
-// use is who used the CPU between two readings.
-func use(before, after counters) CPU {
-	wall := after.at.Sub(before.at).Seconds()
+// use is who used the CPU between two readings, for so many object-clusters.
+func use(before, after counters, pairs int) CPU {
 	u := CPU{Seconds: perUnit(before.cpu, after.cpu, 1)}
-	u.Others = round(u.Seconds[whoOthers] / wall / float64(runtime.NumCPU()))
+	own := -u.Seconds[whoOthers]
+	for _, s := range u.Seconds {
+		own += s
+	}
+	u.PerCopyMillis = round(own * 1000 / float64(pairs))
+	u.Others = round(u.Seconds[whoOthers] / after.at.Sub(before.at).Seconds() / float64(runtime.NumCPU()))
 	return u
 }
 

@@ -131,7 +131,7 @@ func (b *bench) directly(ctx context.Context, system, namespace string, clusters
 		if err != nil {
 			return err
 		}
-		p := Phase{System: system, Name: step.name, Timing: timing, CPU: use(before, after)}
+		p := Phase{System: system, Name: step.name, Timing: timing, CPU: use(before, after, b.objects*len(clusters))}
 		if system == systemHub {
 			c := cost(before, after, b.objects, b.members)
 			p.Cost = &c

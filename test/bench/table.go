@@ -45,6 +45,9 @@ type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
 	// Others is the share of all cores that went to processes which are no part of the run.
 	Others float64 `json:"othersShare"`
+	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for one
+	// object-cluster.
+	PerCopyMillis float64 `json:"perCopyMs"`
 }
 
 // Phase is one step on one system.
@@ -117,33 +120,37 @@ func (r *Result) markdown() string {
 
 // speed is the table of rates and latencies.
 func (r *Result) speed(b *strings.Builder) {
-	row(b, "phase", "raw /s", "Hanse /s", "share of raw", "raw p50 / p99", "Hanse p50 / p99", "user's writes done", "last copy", "settled", "hub alone", "others' CPU raw / Hanse")
-	row(b, slices.Repeat([]string{"---"}, 11)...)
+	row(b, "phase", "raw /s", "Hanse /s", "share of raw", "raw p50 / p99", "Hanse p50 / p99", "user's writes done", "last copy", "settled", "hub alone", "all CPU per copy raw / Hanse", "others' CPU raw / Hanse")
+	row(b, slices.Repeat([]string{"---"}, 12)...)
 	for _, step := range steps {
-		cells := slices.Repeat([]string{"-"}, 11)
+		cells := slices.Repeat([]string{"-"}, 12)
 		cells[0] = step.name
-		if p := r.phase(systemRaw, step.name); p != nil {
-			cells[1], cells[4] = fmt.Sprintf("%.0f", p.Rate), quantiles(p.Latency)
+		raw, hub, hanse := r.phase(systemRaw, step.name), r.phase(systemHub, step.name), r.phase(systemHanse, step.name)
+		if raw != nil {
+			cells[1], cells[4] = fmt.Sprintf("%.0f", raw.Rate), quantiles(raw.Latency)
 		}
-		if p := r.phase(systemHanse, step.name); p != nil {
-			cells[2], cells[3], cells[5] = fmt.Sprintf("%.0f", p.Rate), fmt.Sprintf("%.2f", p.ShareOfRaw), quantiles(p.Latency)
-			cells[6], cells[7], cells[8] = seconds(p.UserSeconds), seconds(p.Seconds), seconds(p.SettledSeconds)
+		if hanse != nil {
+			cells[2], cells[3], cells[5] = fmt.Sprintf("%.0f", hanse.Rate), fmt.Sprintf("%.2f", hanse.ShareOfRaw), quantiles(hanse.Latency)
+			cells[6], cells[7], cells[8] = seconds(hanse.UserSeconds), seconds(hanse.Seconds), seconds(hanse.SettledSeconds)
 		}
-		if p := r.phase(systemHub, step.name); p != nil {
-			cells[9] = fmt.Sprintf("%.0f objects/s", p.Rate)
+		if hub != nil {
+			cells[9] = fmt.Sprintf("%.0f objects/s", hub.Rate)
 		}
-		cells[10] = r.others(systemRaw, step.name) + " / " + r.others(systemHanse, step.name)
+		cells[10] = beside(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.1f ms", p.CPU.PerCopyMillis) })
+		cells[11] = beside(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.0f %%", 100*p.CPU.Others) })
 		row(b, cells...)
 	}
 }
 
-// others is the share of CPU that was not the run's own.
-func (r *Result) others(system, name string) string {
-	p := r.phase(system, name)
-	if p == nil {
-		return "-"
+// beside shows the same figure of two phases, of which one or both may be missing.
+func beside(raw, hanse *Phase, figure func(*Phase) string) string {
+	cells := []string{"-", "-"}
+	for i, p := range []*Phase{raw, hanse} {
+		if p != nil {
+			cells[i] = figure(p)
+		}
 	}
-	return fmt.Sprintf("%.0f %%", 100*p.CPU.Others)
+	return strings.Join(cells, " / ")
 }
 
 // costs is the table of what Hanse took.
