@@ -20,6 +20,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// Names of the releases; they differ, because the hub may hold both.
+const (
+	hubRelease    = "hanse"
+	memberRelease = "hanse-member"
+)
+
+// UninstallMember removes the member chart.
+func (f *Fleet) UninstallMember(ctx context.Context, c *Cluster) error {
+	_, err := f.HelmCommand(ctx, c, "uninstall", memberRelease, "--namespace", hubv1.SystemNamespace)
+	return err
+}
+
 // Kind is one entry of federatedKinds (hub chart) and grantedKinds (member chart).
 type Kind struct {
 	APIGroups []string `json:"apiGroups"`
@@ -34,12 +46,18 @@ func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.HelmCommand(ctx, f.Hub, "upgrade", "--install", "hanse", filepath.Join(f.Charts, "hanse-hub"),
+	_, err = f.HelmCommand(ctx, f.Hub, "upgrade", "--install", hubRelease, filepath.Join(f.Charts, "hanse-hub"),
 		"--namespace", hubv1.SystemNamespace, "--create-namespace", "--values", values)
 	return err
 }
 
-// InstallMember installs or upgrades the member chart with these kinds.
+// UninstallHub removes the hub chart. It does nothing else: what runs beside it, or waits for it, is the caller's affair.
+func (f *Fleet) UninstallHub(ctx context.Context) error {
+	_, err := f.HelmCommand(ctx, f.Hub, "uninstall", hubRelease, "--namespace", hubv1.SystemNamespace)
+	return err
+}
+
+// InstallMember installs or upgrades the member chart with these kinds. The hub may be a member, too.
 func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind) error {
 	granted := make([]Kind, 0, len(kinds))
 	for _, k := range kinds {
@@ -50,7 +68,7 @@ func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind) err
 	if err != nil {
 		return err
 	}
-	_, err = f.HelmCommand(ctx, c, "upgrade", "--install", "hanse", filepath.Join(f.Charts, "hanse-member"),
+	_, err = f.HelmCommand(ctx, c, "upgrade", "--install", memberRelease, filepath.Join(f.Charts, "hanse-member"),
 		"--namespace", hubv1.SystemNamespace, "--create-namespace", "--values", values)
 	return err
 }

@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestCredentialsAreRotatedAndRevoked replaces the Secret of a member in every way. The hub process is one and the same, and
+// nothing on the member is deleted.
+func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "keeper")
+	placeWidgets(t, ns)
+	must(t, suite.Hub.Create(ctx, w))
+	for _, m := range members {
+		eventually(t, normal, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
+	}
+	uids, pid := memberUIDs(ctx, t, ns), suite.hub.PID
+	t.Cleanup(func() {
+		setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+		must(t, poll(context.Background(), time.Minute, func() error { return memberReady(context.Background(), frankfurt) }))
+	})
+	replicas := int64(3)
+	writes := func(t *testing.T) {
+		t.Helper()
+		replicas++
+		must(t, suite.Hub.Patch(ctx, widget(ns, "keeper"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))))
+		eventually(t, 20*time.Second, func() error { return replicasOn(ctx, frankfurt, w, replicas) })
+	}
+
+	// A token that is bound to a Secret dies with it: that is how the old one is revoked once the new one is in use.
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, GenerateName: "bound-"}}
+	must(t, suite.Members[frankfurt].Create(ctx, bound))
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, bound))
+	writes(t)
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+	must(t, suite.Members[frankfurt].Delete(ctx, bound.DeepCopy()))
+	writes(t)
+
+	setSecret(t, frankfurt, kubeconfigWith(t, frankfurt, "revoked"))
+	eventually(t, 15*time.Second, func() error {
+		return memberCondition(ctx, frankfurt, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+	})
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+	eventually(t, 20*time.Second, func() error {
+		return memberCondition(ctx, frankfurt, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, "")
+	})
+	eventually(t, 20*time.Second, func() error { return memberReady(ctx, frankfurt) })
+	writes(t)
+
+	must(t, suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: frankfurt}}))
+	eventually(t, 15*time.Second, func() error {
+		return memberCondition(ctx, frankfurt, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing)
+	})
+	must(t, replicasOn(ctx, frankfurt, w, replicas))
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+	eventually(t, 20*time.Second, func() error { return memberReady(ctx, frankfurt) })
+	writes(t)
+
+	sameCopies(t, uids, memberUIDs(ctx, t, ns))
+	if suite.hub.PID != pid || suite.hub.Ended() {
+		t.Error("the hub was started again")
+	}
+}
+
+// TestATokenThatIsRevokedIsNoticed revokes the token in use, on the member, with nothing changed on the hub.
+func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "witness")
+	placeWidgets(t, ns, frankfurt)
+	must(t, suite.Hub.Create(ctx, w))
+	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+	t.Cleanup(func() {
+		setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+		must(t, poll(context.Background(), time.Minute, func() error { return memberReady(context.Background(), frankfurt) }))
+	})
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, GenerateName: "bound-"}}
+	must(t, suite.Members[frankfurt].Create(ctx, bound))
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, bound))
+	must(t, suite.Hub.Patch(ctx, widget(ns, "witness"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
+	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 4) })
+	must(t, suite.Members[frankfurt].Delete(ctx, bound))
+	// The API server itself remembers for ten seconds that a token is good.
+	eventually(t, 30*time.Second, func() error {
+		return memberCondition(ctx, frankfurt, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+	})
+	must(t, replicasOn(ctx, frankfurt, w, 4))
+	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
+	eventually(t, 20*time.Second, func() error { return memberReady(ctx, frankfurt) })
+	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+}
+
+// goodKubeconfig has a new token of the hub's account on the member, which dies with the Secret it is bound to, if any.
+func goodKubeconfig(t *testing.T, member string, bound *corev1.Secret) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), normal)
+	defer cancel()
+	clients, err := kubernetes.NewForConfig(suite.Members[member].Config)
+	must(t, err)
+	request := &authenticationv1.TokenRequest{}
+	if bound != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID}
+	}
+	answer, err := clients.CoreV1().ServiceAccounts(hubv1.SystemNamespace).CreateToken(ctx, "hanse", request, metav1.CreateOptions{})
+	must(t, err)
+	return kubeconfigWith(t, member, answer.Status.Token)
+}
+
+func kubeconfigWith(t *testing.T, member, token string) []byte {
+	t.Helper()
+	raw, err := suite.Members[member].KubeconfigFor(token, true)
+	must(t, err)
+	return raw
+}
+
+// setSecret makes the member's Secret on the hub hold this kubeconfig.
+func setSecret(t *testing.T, member string, kubeconfig []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), normal)
+	defer cancel()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: member}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	}
+	err := suite.Hub.Update(ctx, secret)
+	if client.IgnoreNotFound(err) == nil && err != nil {
+		secret.ResourceVersion = ""
+		err = suite.Hub.Create(ctx, secret)
+	}
+	must(t, err)
+}
+
+// sameCopies fails the test if a copy was deleted, or deleted and made again.
+func sameCopies(t *testing.T, before, now map[string]string) {
+	t.Helper()
+	for name, uid := range before {
+		if now[name] != uid {
+			t.Errorf("%s was deleted: uid %s is now %q", name, uid, now[name])
+		}
+	}
+}

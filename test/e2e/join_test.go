@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// paris is a bare member that is not of the topology: it joins and leaves.
+const paris = "eu-par-1"
+
+// TestAClusterJoinsAndLeaves takes a fourth cluster through its life, with hansectl and by hand.
+func TestAClusterJoinsAndLeaves(t *testing.T) {
+	ctx := t.Context()
+	_, err := suite.AddMember(ctx, paris, "--region", "eu-west-3", "--zones", "eu-west-3a", "--nodes", "1")
+	must(t, err)
+	t.Cleanup(func() { removeParis(t) })
+	must(t, applyCRD(ctx, suite.Members[paris].Client, "testdata/widget-crd.yaml"))
+	ns := namespace(t)
+	placeWidgets(t, ns, paris)
+
+	t.Run("join says what it did, and objects go there", func(t *testing.T) {
+		out := joinParis(t, "Orphan")
+		for _, want := range []string{"serviceaccount/hanse", "clusterrole/hanse", "grants test.hanse.dev/widgets", "secret/" + paris, "membercluster/" + paris} {
+			if !strings.Contains(out, want) {
+				t.Errorf("join does not say %q:\n%s", want, out)
+			}
+		}
+		out, err := suite.Hansectl(t.Context(), "get", "clusters")
+		must(t, err)
+		if !strings.Contains(out, paris) || !strings.Contains(out, "eu-west-3") {
+			t.Errorf("get clusters does not name %s and its region:\n%s", paris, out)
+		}
+		must(t, suite.Hub.Create(t.Context(), widget(ns, "guest")))
+		onParis(t, widget(ns, "guest"))
+	})
+	t.Run("the same cluster cannot join under another name", func(t *testing.T) {
+		_, err := suite.Hansectl(t.Context(), "join", "eu-par-2", "--member-kubeconfig", suite.Members[paris].ProxyKubeconfig)
+		if err == nil || !strings.Contains(err.Error(), "membercluster/"+paris) {
+			t.Errorf("got %v, want a refusal that names %s", err, paris)
+		}
+	})
+	t.Run("unjoin leaves objects without marks of the hub", func(t *testing.T) {
+		before, err := on(t.Context(), paris, widget(ns, "guest"))
+		must(t, err)
+		_, err = suite.Hansectl(t.Context(), "unjoin", paris, "--timeout", "60s")
+		must(t, err)
+		now, err := on(t.Context(), paris, widget(ns, "guest"))
+		must(t, err)
+		if now.GetUID() != before.GetUID() {
+			t.Error("the object was deleted and made again")
+		}
+		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3))
+		must(t, unmarked(now))
+		must(t, gone(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: paris}}))
+		must(t, suite.Members[paris].Delete(t.Context(), now)) // not Hanse's any more: the next join would not adopt it
+	})
+	t.Run("a MemberCluster that is deleted with policy Delete takes its objects along", func(t *testing.T) {
+		joinParis(t, "Delete")
+		onParis(t, widget(ns, "guest"))
+		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
+		eventually(t, normal, func() error { return goneFrom(t.Context(), paris, widget(ns, "guest")) })
+		eventually(t, normal, func() error { return gone(t.Context(), parisOnHub()) })
+	})
+	t.Run("a MemberCluster that is deleted while it is away waits until it is given up", func(t *testing.T) {
+		joinParis(t, "Orphan")
+		onParis(t, widget(ns, "guest"))
+		must(t, suite.Fault(t.Context(), paris, "reset"))
+		eventually(t, normal, func() error {
+			return memberCondition(t.Context(), paris, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnreachable)
+		})
+		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
+		eventually(t, normal, func() error { return messageHas(t.Context(), paris, "whenUnreachable to Abandon") })
+		must(t, messageHas(t.Context(), paris, "Widget "+ns+"/guest"))
+		abandon := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
+		must(t, suite.Hub.Patch(t.Context(), parisOnHub(), client.RawPatch(types.MergePatchType, abandon)))
+		eventually(t, normal, func() error { return gone(t.Context(), parisOnHub()) })
+		eventually(t, normal, func() error { return eventSays(t.Context(), ns, "LeftBehind", "guest", paris) })
+		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3)) // the admin's connection goes around the fault
+	})
+}
+
+// joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says. The bare cluster has no controller
+// that would fill a Secret with a token.
+func joinParis(t *testing.T, leave string) string {
+	t.Helper()
+	out, err := suite.Hansectl(t.Context(), "join", paris, "--member-kubeconfig", suite.Members[paris].ProxyKubeconfig,
+		"--grant", "test.hanse.dev/widgets", "--grant", "configmaps", "--token-lifetime", "6h", "--leave-policy", leave)
+	must(t, err)
+	return out
+}
+
+func onParis(t *testing.T, w *unstructured.Unstructured) {
+	t.Helper()
+	eventually(t, normal, func() error { return rowIs(t.Context(), w, paris, metav1.ConditionTrue, "") })
+	must(t, replicasOn(t.Context(), paris, w, 3))
+}
+
+func parisOnHub() *hubv1.MemberCluster {
+	return &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: paris}}
+}
+
+// removeParis leaves neither the cluster nor its MemberCluster, however far the test came.
+func removeParis(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	give := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
+	_ = suite.Hub.Patch(ctx, parisOnHub(), client.RawPatch(types.MergePatchType, give))
+	_ = suite.Hub.Delete(ctx, parisOnHub())
+	must(t, suite.RemoveMember(ctx, paris))
+	must(t, poll(ctx, time.Minute, func() error { return gone(ctx, parisOnHub()) }))
+	_ = suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: paris}})
+}
+
+// gone is nil if the hub does not have the object.
+func gone(ctx context.Context, obj client.Object) error {
+	err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("the hub still has %T %s: %w", obj, obj.GetName(), err)
+}
+
+// unmarked is nil if nothing on a member object says that it is a copy.
+func unmarked(obj *unstructured.Unstructured) error {
+	for key := range obj.GetLabels() {
+		if strings.HasPrefix(key, hubv1.Prefix) {
+			return fmt.Errorf("%s %s has the label %s", obj.GetKind(), obj.GetName(), key)
+		}
+	}
+	for key := range obj.GetAnnotations() {
+		if strings.HasPrefix(key, hubv1.Prefix) {
+			return fmt.Errorf("%s %s has the annotation %s", obj.GetKind(), obj.GetName(), key)
+		}
+	}
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager == hubv1.FieldManager {
+			return fmt.Errorf("%s %s has fields of manager %s", obj.GetKind(), obj.GetName(), entry.Manager)
+		}
+	}
+	return nil
+}
+
+// eventSays is nil if an event of the namespace has the reason and all words in its message.
+func eventSays(ctx context.Context, namespace, reason string, words ...string) error {
+	var list corev1.EventList
+	if err := suite.Hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	var seen []string
+	for _, e := range list.Items {
+		said := e.Reason == reason
+		for _, w := range words {
+			said = said && strings.Contains(e.Message, w)
+		}
+		if said {
+			return nil
+		}
+		seen = append(seen, e.Reason+": "+e.Message)
+	}
+	return fmt.Errorf("no event %s in %s says %q: %q", reason, namespace, words, seen)
+}

@@ -1,0 +1,27 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+)
+
+// AddMember starts one more cluster in the lab, with the arguments of `lab add`; it is not joined to the hub.
+func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cluster, error) {
+	if _, err := f.LabCommand(ctx, append([]string{"add", name}, args...)...); err != nil {
+		return nil, err
+	}
+	if err := f.refresh(ctx); err != nil {
+		return nil, err
+	}
+	if f.Members[name] == nil {
+		return nil, fmt.Errorf("the lab added %s but does not list it", name)
+	}
+	return f.Members[name], nil
+}
+
+// RemoveMember ends a cluster that AddMember started, with all that it holds.
+func (f *Fleet) RemoveMember(ctx context.Context, name string) error {
+	delete(f.Members, name)
+	_, err := f.LabCommand(ctx, "remove", name)
+	return err
+}
