@@ -3,15 +3,12 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 func must(t *testing.T, err error) {
@@ -358,200 +354,4 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 		_, err = hansectl(t, "unjoin", "cn-sha-1")
 		refused(t, err, "the hub has no membercluster/cn-sha-1")
 	})
-}
-
-// settings is a ConfigMap of the hub with a binding for two clusters.
-func settings(t *testing.T) (*corev1.ConfigMap, *hubv1.ResourceBinding) {
-	t.Helper()
-	must(t, client.IgnoreAlreadyExists(onHub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})))
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
-	apply(t, onHub, object)
-	key := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}.BindingKey()
-	binding := &hubv1.ResourceBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Finalizers: []string{hubv1.WithdrawFinalizer}},
-		Spec: hubv1.BindingSpec{
-			ObjectRef:    hubv1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "settings", UID: object.UID},
-			PlacementRef: &hubv1.PlacementReference{Kind: "Placement", Namespace: "shop", Name: "all", UID: "p", Generation: 1},
-			Clusters:     []hubv1.BindingTarget{{Name: "ap-se-1", State: hubv1.TargetPresent}, {Name: "cn-sha-1", State: hubv1.TargetPresent}},
-		},
-	}
-	return object, binding
-}
-
-func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
-	fresh(t)
-	object, binding := settings(t)
-
-	t.Run("without a binding it says why", func(t *testing.T) {
-		out, err := hansectl(t, "status", "configmap", "settings", "-n", "shop")
-		must(t, err)
-		wants(t, out, "ConfigMap shop/settings   not federated", "NotSelected: no placement selects it", "create a Placement in namespace shop")
-	})
-
-	apply(t, onHub, binding)
-	binding.Status = hubv1.BindingStatus{
-		Summary: hubv1.BindingSummary{Desired: 2, Applied: 1, Healthy: 1},
-		Clusters: []hubv1.ClusterRow{
-			{Name: "ap-se-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy},
-			{Name: "cn-sha-1", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden, Message: "grant it"},
-		},
-	}
-	must(t, onHub.Status().Update(t.Context(), binding))
-	for _, args := range [][]string{{"configmap", "settings"}, {"configmaps", "settings"}, {"cm", "settings"}, {"ConfigMap", "settings"}, {"configmaps.v1.", "settings"}, {"cm/settings"}} {
-		t.Run("as "+strings.Join(args, " "), func(t *testing.T) {
-			out, err := hansectl(t, append(append([]string{"status"}, args...), "-n", "shop")...)
-			must(t, err)
-			wants(t, out, "ConfigMap shop/settings   Placement/all", "APPLIED 1/2   HEALTHY 1/2", "cn-sha-1   -        -     False     -       Unknown   live    Forbidden: grant it")
-		})
-	}
-	t.Run("as JSON", func(t *testing.T) {
-		out, err := hansectl(t, "status", "cm", "settings", "-n", "shop", "-o", "json")
-		must(t, err)
-		var s view.Status
-		must(t, json.Unmarshal([]byte(out), &s))
-		if s.Object.Name != "settings" || len(s.Clusters) != 2 || s.Clusters[1].Reason != hubv1.ReasonForbidden {
-			t.Errorf("got %+v", s)
-		}
-	})
-	t.Run("as YAML", func(t *testing.T) {
-		out, err := hansectl(t, "status", "cm", "settings", "-n", "shop", "-o", "yaml")
-		must(t, err)
-		wants(t, out, "clusters:\n- applied: \"True\"\n  cluster: ap-se-1\n")
-	})
-	t.Run("a deleted object is still shown", func(t *testing.T) {
-		must(t, onHub.Delete(t.Context(), object))
-		out, err := hansectl(t, "status", "cm", "settings", "-n", "shop")
-		must(t, err)
-		wants(t, out, "ConfigMap shop/settings   deleted")
-	})
-	t.Run("what is not there is an error", func(t *testing.T) {
-		_, err := hansectl(t, "status", "cm", "other", "-n", "shop")
-		refused(t, err, "the hub has no ConfigMap shop/other")
-		_, err = hansectl(t, "status", "prometheus", "web")
-		refused(t, err, `the hub does not serve a kind "prometheus"`)
-	})
-}
-
-// asHook are the flags that make a command run as the ServiceAccount of the chart's hook.
-var asHook = []string{"--as", "system:serviceaccount:hanse-system:hanse-uninstall", "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated"}
-
-func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
-	fresh(t)
-	ctx := t.Context()
-	for _, o := range render(t, "hanse-hub/templates/uninstall-hook.yaml", map[string]any{
-		"uninstallHook": map[string]any{"enabled": true, "image": map[string]any{"repository": "hansectl", "tag": "", "pullPolicy": "Always"}},
-	}) {
-		if o.GetKind() == "Job" {
-			continue
-		}
-		o.SetAnnotations(nil)
-		apply(t, onHub, o)
-	}
-	labels := map[string]string{"app.kubernetes.io/name": "hanse-hub"}
-	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "hub", Image: "hub"}}}
-	apply(t, onHub, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubName, Annotations: map[string]string{"meta.helm.sh/release-name": "league"}},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
-		},
-	})
-	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-1", Labels: labels}, Spec: pod}
-	apply(t, onHub, running)
-	whenever(t, func(ctx context.Context) error { // the Deployment's controller and the kubelet
-		var d appsv1.Deployment
-		if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, &d); err != nil || *d.Spec.Replicas > 0 {
-			return fmt.Errorf("not yet: %w", err)
-		}
-		return onHub.Delete(ctx, running, client.GracePeriodSeconds(0))
-	})
-	apply(t, onHub, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubName},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("hanse-hub-1_x"), LeaseDurationSeconds: ptr.To[int32](1), RenewTime: &metav1.MicroTime{Time: time.Now()}},
-	})
-
-	_, binding := settings(t)
-	binding.Finalizers = []string{"example.com/other", hubv1.WithdrawFinalizer}
-	apply(t, onHub, binding)
-	leaving := &hubv1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "eu-fra-1", Finalizers: []string{hubv1.WithdrawFinalizer}},
-		Spec: hubv1.MemberClusterSpec{
-			Connection:        hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "eu-fra-1"}}},
-			AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
-		},
-	}
-	apply(t, onHub, leaving)
-	must(t, onHub.Delete(ctx, leaving))
-
-	many := pageSize + 50
-	for i := range many {
-		b := binding.DeepCopy()
-		b.ResourceVersion, b.UID, b.Name, b.Spec.ObjectRef.Name = "", "", fmt.Sprintf("settings-%d", i), fmt.Sprintf("settings-%d", i)
-		must(t, onHub.Create(ctx, b))
-	}
-	t.Cleanup(func() {
-		_ = wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			var left hubv1.ResourceBindingList
-			if err := onHub.List(ctx, &left); err != nil || len(left.Items) == 0 {
-				return err == nil, err
-			}
-			for i := range left.Items {
-				remove(t, onHub, &left.Items[i])
-			}
-			return false, nil
-		})
-	})
-
-	t.Run("without a terminal it wants to be told", func(t *testing.T) {
-		_, err := hansectl(t, "uninstall")
-		refused(t, err, "say --yes")
-	})
-	t.Run("with the rights of the chart's hook it does it", func(t *testing.T) {
-		out, err := hansectl(t, append([]string{"uninstall", "--yes"}, asHook...)...)
-		must(t, err)
-		wants(t, out, "deployment/hanse-hub               scaled to 0", "no pod of the hub is left", "no hub leads any more",
-			"memberclusters                     finalizer taken off 1", fmt.Sprintf("resourcebindings                   finalizer taken off %d", many+1),
-			fmt.Sprintf("Left without finalizers: 0 MemberClusters, %d ResourceBindings", many+1), " 0 ClusterResourceBindings", "Next: helm uninstall league --namespace hanse-system")
-		must(t, onHub.Get(ctx, client.ObjectKeyFromObject(binding), binding))
-		if diff := cmp.Diff([]string{"example.com/other"}, binding.Finalizers); diff != "" {
-			t.Errorf("finalizers (-want +got):\n%s", diff)
-		}
-		if err := onHub.Get(ctx, client.ObjectKeyFromObject(leaving), leaving); !apierrors.IsNotFound(err) {
-			t.Errorf("what was being deleted hangs: %v", err)
-		}
-	})
-	t.Run("again it finds nothing to do", func(t *testing.T) {
-		out, err := hansectl(t, "uninstall", "--yes")
-		must(t, err)
-		wants(t, out, "is scaled to 0 already", "Left without finalizers: 0 MemberClusters, ")
-	})
-}
-
-func TestUninstallRefusesWhileAHubRunsThatItCannotStop(t *testing.T) {
-	fresh(t)
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubName},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somewhere_else"), LeaseDurationSeconds: ptr.To[int32](15)},
-	}
-	apply(t, onHub, lease)
-	_, binding := settings(t)
-	apply(t, onHub, binding)
-	whenever(t, func(ctx context.Context) error {
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-		_ = onHub.Update(ctx, lease)
-		return fmt.Errorf("again")
-	})
-	_, err := hansectl(t, "uninstall", "--yes")
-	refused(t, err, "the Lease hanse-hub is renewed by somewhere_else", "end it, then run this again")
-	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
-	if !controllerutil.ContainsFinalizer(binding, hubv1.WithdrawFinalizer) {
-		t.Error("a finalizer was taken off while a hub runs")
-	}
-}
-
-func TestUninstallGetsAlongWithoutTheKinds(t *testing.T) {
-	needServers(t)
-	out, err := run(t, "uninstall", "--yes", "--kubeconfig", onMember.kubeconfig)
-	must(t, err)
-	wants(t, out, "deployment/hanse-hub               there is none", "memberclusters                     the hub does not serve the kind any more")
 }
