@@ -17,13 +17,13 @@ breaches=(
 	"placement        $hanse/overrides"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
-	"kindwatch        $hanse/api/v1alpha1"
+	"kindwatch        $hanse/member"
 	"member/health    net/http"
 	"member/apply     $hanse/placement"
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
-	"hub/dispatch     $hanse/hub"
+	"hub/dispatch     $hanse/hub/report"
 )
 
 cd "$root"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,20 +18,14 @@ import (
 
 // apply brings the object to the cluster if that is due. known is false if nothing can be said now and another event will come.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	ref := r.binding.BindingSpec().ObjectRef
-	template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
-	if !ok || template.GetUID() != ref.UID || template.GetDeletionTimestamp() != nil || r.mcl == nil || r.mcl.DeletionTimestamp != nil {
-		return o, false // hub/schedule decides what that means
+	template, ok := r.template()
+	if !ok {
+		return o, false
 	}
-	if r.cluster.IsHub() {
-		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
+	if o, stop := r.forbidden(); stop {
+		return o, true
 	}
 	r.object.Labels = template.GetLabels()
-	allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels)
-	if err != nil || !allowed {
-		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,
-			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; what runs there stays", r.target.Name, r.object.Namespace), true
-	}
 	manifest, refusal, err := r.render(ctx, template)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Reading policies")
@@ -39,58 +34,118 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	if refusal != nil {
 		return *refusal, true
 	}
-	spec := r.policy()
-	digest := overrides.Digest(manifest, string(ref.UID))
-	defer func() { o.HubGeneration = template.GetGeneration() }()
+	w := r.want(manifest)
+	o, known, drift := r.compare(w)
+	if !known && !w.wait {
+		o, known = r.write(ctx, w, drift), true
+	}
+	o.HubGeneration = template.GetGeneration()
+	return o, known
+}
 
+// template is the hub object, if this binding speaks of it as it is now; otherwise hub/schedule decides what that means.
+func (r *run) template() (*unstructured.Unstructured, bool) {
+	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
+		return nil, false
+	}
+	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
+}
+
+// forbidden says why nothing is ever written to this cluster for this object, if that is so.
+func (r *run) forbidden() (member.Outcome, bool) {
+	if r.cluster.IsHub() {
+		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
+	}
+	if allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels); err != nil || !allowed {
+		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,
+			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; what runs there stays", r.target.Name, r.object.Namespace), true
+	}
+	return member.Outcome{}, false
+}
+
+// wanted is what the cluster shall hold, and what it was last known to hold.
+type wanted struct {
+	manifest *unstructured.Unstructured
+	digest   string
+	memory   memory
+
+	// confirmed is the content hash when the copy was last known to be right, with the digest and uid it had then.
+	confirmed, confirmedDigest string
+	confirmedUID               types.UID
+	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
+	wait bool
+}
+
+// want gathers what is wanted and makes sure that the kind is watched on the cluster.
+func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
-	mem := r.queue.recall(r.key)
-	if mem.gvk != gvk {
-		if mem.gvk.Kind != "" {
-			r.cluster.Forget(mem.gvk, r.key)
+	w := &wanted{
+		manifest: manifest,
+		digest:   overrides.Digest(manifest, string(r.binding.BindingSpec().ObjectRef.UID)),
+		memory:   r.queue.recall(r.key),
+	}
+	if w.memory.gvk != gvk {
+		if w.memory.gvk.Kind != "" {
+			r.cluster.Forget(w.memory.gvk, r.key)
 		}
-		mem = memory{gvk: gvk}
-		r.queue.remember(r.key, mem)
+		w.memory = memory{gvk: gvk}
+		r.queue.remember(r.key, w.memory)
 	}
 	r.cluster.Observe(gvk, r.key)
-
-	confirmed, confirmedUID := r.confirmed(mem)
-	drift := false
-	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
-	switch {
-	case mem.last.ResourceVersion != "" && mem.last.Digest == digest && (!found && !synced || found && older(seen.ResourceVersion, mem.last.ResourceVersion)):
-		return mem.last, true // our own write has not come back yet; its event wakes the key
-	case found && r.settled(seen, digest, confirmed):
-		o := outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
-		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, digest
-		return r.done(mem, o), true
-	case !found && !synced && confirmed != "" && confirmedDigest(r, mem) == digest:
-		return o, false // it was in order before this start: wait for the first list rather than ask for each object
-	case found:
-		drift = seen.Digest == digest && confirmed != "" && seen.Hash != confirmed
+	if last := w.memory.last; last.Hash != "" {
+		w.confirmed, w.confirmedDigest, w.confirmedUID = last.Hash, last.Digest, last.UID
+	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
+		w.confirmed, w.confirmedDigest, w.confirmedUID = row.Hash, row.Digest, row.UID
 	}
+	return w
+}
 
+// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the copy.
+func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
+	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	seen, found, synced := r.cluster.Observation(w.memory.gvk, key)
+	last := w.memory.last
+	notBack := (!found && !synced) || (found && older(seen.ResourceVersion, last.ResourceVersion))
+	switch {
+	case last.ResourceVersion != "" && last.Digest == w.digest && notBack:
+		return last, true, false // our own write has not come back yet; its event wakes the key
+	case found && r.settled(seen, w):
+		o := outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
+		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
+		return r.done(w.memory, o), true, false
+	case !found && !synced && w.confirmed != "" && w.confirmedDigest == w.digest:
+		w.wait = true // it was in order before this start
+		return o, false, false
+	}
+	return o, false, found && seen.Digest == w.digest && w.confirmed != "" && seen.Hash != w.confirmed
+}
+
+// write applies the manifest, unless that is suspended or would be another round of a fight.
+func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
-		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name), true
+		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
 	}
 	if wait, over := r.queue.fights.wait(r.key); drift && wait > 0 {
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonContested,
 			"%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
 		o.Retry, o.After = member.RetryAfter, wait
-		o.UID, o.Hash = seen.UID, confirmed
-		return o, true
+		o.UID, o.Hash = w.confirmedUID, w.confirmed
+		return o
 	}
-	o = r.cluster.Apply(ctx, member.ApplyIntent{
-		Manifest: manifest, Owner: r.object.ObjectIdentity, OwnerUID: ref.UID, Digest: digest,
-		Confirmed: confirmed, ConfirmedUID: confirmedUID,
-		Adoption: orDefault(spec.Apply.Adoption, hubv1.AdoptionNever), FieldConflict: orDefault(spec.Apply.FieldConflict, hubv1.FieldConflictTake),
+	spec := r.policy()
+	o := r.cluster.Apply(ctx, member.ApplyIntent{
+		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
+		Confirmed: w.confirmed, ConfirmedUID: w.confirmedUID,
+		Adoption:        orDefault(spec.Apply.Adoption, hubv1.AdoptionNever),
+		FieldConflict:   orDefault(spec.Apply.FieldConflict, hubv1.FieldConflictTake),
 		CreateNamespace: spec.Apply.CreateNamespace == nil || *spec.Apply.CreateNamespace,
 		NamespaceLabels: podSecurity(r.namespaceLabels),
 	})
 	if o.Wrote && len(o.Drifted) > 0 {
 		r.queue.fights.corrected(r.key, o.Drifted[0])
 	}
-	return r.done(mem, o), true
+	return r.done(w.memory, o)
 }
 
 // done remembers a successful outcome, so that the next run knows what is there before the watch says so.
@@ -106,30 +161,9 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 }
 
 // settled says that the member holds exactly what is wanted.
-func (r *run) settled(seen member.Observation, digest, confirmed string) bool {
+func (r *run) settled(seen member.Observation, w *wanted) bool {
 	return seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID &&
-		seen.Digest == digest && confirmed != "" && seen.Hash == confirmed && !seen.Deleting
-}
-
-// confirmed is what the content was when it was last known to be right: from this queue's memory, or else from the row.
-func (r *run) confirmed(mem memory) (hash string, uid types.UID) {
-	if mem.last.Hash != "" {
-		return mem.last.Hash, mem.last.UID
-	}
-	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
-		return row.Hash, row.UID
-	}
-	return "", ""
-}
-
-func confirmedDigest(r *run, mem memory) string {
-	if mem.last.Digest != "" {
-		return mem.last.Digest
-	}
-	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
-		return row.Digest
-	}
-	return ""
+		seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting
 }
 
 // older is false if the two cannot be compared: then the write is repeated, which changes nothing.

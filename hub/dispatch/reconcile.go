@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +18,10 @@ import (
 // Reconcile brings one binding to this queue's cluster.
 func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	cl, err := q.opts.Fleet.Get(q.cluster)
-	if err != nil {
-		return reconcile.Result{}, nil // away: hub/report says so, and all keys come back with the link
+	if errors.Is(err, member.ErrNotConnected) {
+		return reconcile.Result{}, nil // hub/report says so, and all keys come back with the link
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	binding := hubv1.NewBinding(key)
 	if err := q.opts.Client.Get(ctx, key, binding); err != nil {

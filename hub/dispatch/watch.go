@@ -16,48 +16,10 @@ import (
 // Watch queues keys for every change on the hub that can change what a member shall hold. Changes of templates come
 // through WakeObject, those on members through Wake.
 func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error {
-	bindings := handler(func(before, after hubv1.BindingObject) {
-		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
-			return
-		}
-		if before != nil {
-			d.wakeBinding(before, normalPriority) // also the targets that are gone from it, to drop what is remembered
-		}
-		if after != nil {
-			d.wakeBinding(after, normalPriority)
-		}
-	})
-	policies := handler(func(before, after hubv1.OverridePolicyObject) {
-		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
-			return
-		}
-		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
-	})
-	placements := handler(func(before, after hubv1.PlacementObject) {
-		if after == nil || (before != nil && before.GetGeneration() == after.GetGeneration()) {
-			return
-		}
-		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
-			ref := b.BindingSpec().PlacementRef
-			return ref != nil && ref.UID == after.GetUID()
-		})
-	})
-	clusters := handler(func(before, after *hubv1.MemberCluster) {
-		if before == nil || after == nil {
-			return // Engage queues everything of a new one
-		}
-		if equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) &&
-			equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
-			return
-		}
-		d.WakeCluster(ctx, after.Name)
-	})
-	namespaces := handler(func(before, after *corev1.Namespace) {
-		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
-			return
-		}
-		d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == after.Name })
-	})
+	bindings, policies := handler(d.bindingChanged), handler(func(before, after hubv1.OverridePolicyObject) { d.policyChanged(ctx, before, after) })
+	placements := handler(func(before, after hubv1.PlacementObject) { d.placementChanged(ctx, before, after) })
+	clusters := handler(func(before, after *hubv1.MemberCluster) { d.clusterChanged(ctx, before, after) })
+	namespaces := handler(func(before, after *corev1.Namespace) { d.namespaceChanged(ctx, before, after) })
 	for _, w := range []struct {
 		kind    client.Object
 		handler toolscache.ResourceEventHandler
@@ -76,6 +38,53 @@ func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error
 		}
 	}
 	return nil
+}
+
+func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject) {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+		return
+	}
+	if before != nil {
+		d.wakeBinding(before, normalPriority) // also the targets that are gone from it, to drop what is remembered
+	}
+	if after != nil {
+		d.wakeBinding(after, normalPriority)
+	}
+}
+
+func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.OverridePolicyObject) {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+		return
+	}
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
+}
+
+func (d *Dispatcher) placementChanged(ctx context.Context, before, after hubv1.PlacementObject) {
+	if after == nil || (before != nil && before.GetGeneration() == after.GetGeneration()) {
+		return
+	}
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
+		ref := b.BindingSpec().PlacementRef
+		return ref != nil && ref.UID == after.GetUID()
+	})
+}
+
+func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.MemberCluster) {
+	if before == nil || after == nil {
+		return // Engage queues everything of a new one
+	}
+	if equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) &&
+		equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
+		return
+	}
+	d.WakeCluster(ctx, after.Name)
+}
+
+func (d *Dispatcher) namespaceChanged(ctx context.Context, before, after *corev1.Namespace) {
+	if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+		return
+	}
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == after.Name })
 }
 
 // concerns says whether a policy may speak of a binding's object, by scope, group and kind alone: names and labels are

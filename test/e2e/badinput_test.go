@@ -115,7 +115,7 @@ func TestABadKubeconfigIsRefusedInClearWords(t *testing.T) {
 					Data:       map[string][]byte{"kubeconfig": tc.kubeconfig(t)},
 				}
 				must(t, suite.Hub.Create(ctx, secret))
-				t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), secret) })
+				t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), secret) })
 			}
 			mcl := &hubv1.MemberCluster{
 				ObjectMeta: metav1.ObjectMeta{Name: member},
@@ -126,9 +126,10 @@ func TestABadKubeconfigIsRefusedInClearWords(t *testing.T) {
 			}
 			must(t, suite.Hub.Create(ctx, mcl))
 			t.Cleanup(func() {
-				_ = suite.Hub.Delete(context.Background(), mcl)
-				must(t, poll(context.Background(), normal, func() error {
-					if err := suite.Hub.Get(context.Background(), client.ObjectKeyFromObject(mcl), &hubv1.MemberCluster{}); err == nil {
+				ctx := context.WithoutCancel(ctx)
+				_ = suite.Hub.Delete(ctx, mcl)
+				must(t, poll(ctx, normal, func() error {
+					if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(mcl), &hubv1.MemberCluster{}); err == nil {
 						return fmt.Errorf("MemberCluster %s hangs", member)
 					}
 					return nil

@@ -82,7 +82,7 @@ func namespace(t *testing.T) string {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	must(t, suite.Hub.Create(t.Context(), ns))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), normal)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
 		defer cancel()
 		w := widget(ns.Name, "")
 		if err := suite.Hub.DeleteAllOf(ctx, w, client.InNamespace(ns.Name)); err != nil {
@@ -216,7 +216,7 @@ func breakMember(t *testing.T, member string, fault ...string) {
 // mendMember ends the fault of a member's link and waits until the hub trusts it again.
 func mendMember(t *testing.T, member string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
 	defer cancel()
 	must(t, suite.Fault(ctx, member, "none"))
 	must(t, poll(ctx, 60*time.Second, func() error { return memberReady(ctx, member) }))
@@ -225,7 +225,7 @@ func mendMember(t *testing.T, member string) {
 // restoreCRD makes sure that a member serves Widgets.
 func restoreCRD(t *testing.T, member string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
 	defer cancel()
 	must(t, poll(ctx, 60*time.Second, func() error {
 		return applyCRD(ctx, suite.Members[member].Client, "testdata/widget-crd.yaml")
