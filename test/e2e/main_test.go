@@ -36,7 +36,9 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"widgets"}, Status: true},
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
 	{APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}},
 	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
+	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 }
 
 // suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it again.

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestADeploymentGoesOutFromAHubThatRunsNone(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	d := deployment(ns, "web")
+	place(t, ns, "deployments", hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}, hubv1.PlacementSpec{
+		Clusters: hubv1.ClusterSelection{Names: []string{singapore, shanghai}},
+	})
+	must(t, suite.Hub.Create(ctx, d))
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return replicasOn(ctx, m, d, 1) })
+	}
+	// Real controllers run it on the members, and what they write is no drift.
+	eventually(t, 2*normal, func() error { return bindingCondition(ctx, d, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
+	eventually(t, normal, func() error { return bindingCondition(ctx, d, hubv1.ConditionApplied, metav1.ConditionTrue, "") })
+	eventually(t, normal, func() error {
+		return bindingCondition(ctx, d, hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonCoreWorkload)
+	})
+	var onHub appsv1.Deployment
+	must(t, suite.Hub.Get(ctx, client.ObjectKeyFromObject(d), &onHub))
+	if onHub.Status.Replicas != 0 || len(onHub.Status.Conditions) != 0 {
+		t.Errorf("the hub's Deployment got a status: %+v", onHub.Status)
+	}
+	must(t, suite.Hub.Delete(ctx, d.DeepCopy()))
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, d) })
+	}
+}
+
+func deployment(namespace, name string) *unstructured.Unstructured {
+	labels := map[string]any{"app": name}
+	d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(1),
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "example.org/web:1"}}},
+		},
+	}}}
+	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	d.SetNamespace(namespace)
+	d.SetName(name)
+	return d
+}
+
+func TestAConfigMapFollowsItsTemplate(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	cm := configMap(ns, "settings")
+	place(t, ns, "configmaps", hubv1.ResourceSelector{Kind: "ConfigMap", Name: "settings"}, hubv1.PlacementSpec{Clusters: everyCluster()})
+	must(t, suite.Hub.Create(ctx, cm))
+	for _, m := range members {
+		eventually(t, normal, func() error { return dataOn(ctx, m, cm, "value") })
+	}
+	must(t, suite.Hub.Patch(ctx, configMap(ns, "settings"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"other"}}`))))
+	for _, m := range members {
+		eventually(t, normal, func() error { return dataOn(ctx, m, cm, "other") })
+	}
+	must(t, suite.Hub.Delete(ctx, cm.DeepCopy()))
+	for _, m := range members {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, cm) })
+	}
+	eventually(t, normal, func() error { return noBinding(ctx, cm) })
+}
+
+// dataOn is nil if the copy of a ConfigMap has the value.
+func dataOn(ctx context.Context, member string, cm *unstructured.Unstructured, want string) error {
+	copied, err := on(ctx, member, cm)
+	if err != nil {
+		return fmt.Errorf("on %s: %w", member, err)
+	}
+	if got, _, _ := unstructured.NestedString(copied.Object, "data", "key"); got != want {
+		return fmt.Errorf("on %s: key is %q, want %q", member, got, want)
+	}
+	return nil
+}
+
+func TestAClusterPlacementSelectsClusterScopedObjects(t *testing.T) {
+	ctx := t.Context()
+	serveGadgets(t)
+	g := gadget("wheel")
+	placeGadgets(t, g.GetName(), singapore, shanghai)
+	must(t, suite.Hub.Create(ctx, g))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), g) })
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return replicasOn(ctx, m, g, 3) })
+	}
+	must(t, goneFrom(ctx, frankfurt, g))
+	eventually(t, normal, func() error {
+		return bindingCondition(ctx, g, hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonNoStatusSubresource)
+	})
+	must(t, suite.Hub.Delete(ctx, g.DeepCopy()))
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, g) })
+	}
+	eventually(t, normal, func() error { return noBinding(ctx, g) })
+}
+
+func TestAClusterPlacementWithANamespaceSelectorSelectsNamespacedObjects(t *testing.T) {
+	ctx := t.Context()
+	in, out := namespace(t), namespace(t)
+	must(t, suite.Hub.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}},
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"team":%q}}}`, in))))
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: in}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}}
+	p.Spec.Clusters = hubv1.ClusterSelection{Names: []string{shanghai}}
+	p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": in}}
+	must(t, suite.Hub.Create(ctx, p))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+	selected, other := widget(in, "selected"), widget(out, "other")
+	must(t, suite.Hub.Create(ctx, other))
+	must(t, suite.Hub.Create(ctx, selected))
+	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, selected, 3) })
+	must(t, noBinding(ctx, other))
+	// A label on the namespace selects what is there already.
+	must(t, suite.Hub.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: out}},
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"team":%q}}}`, in))))
+	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, other, 3) })
+}
+
+func TestAKindThatTheHubWouldActOnIsRefused(t *testing.T) {
+	ctx := t.Context()
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-roles"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"}}
+	p.Spec.Clusters = everyCluster()
+	must(t, suite.Hub.Create(ctx, p))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+	eventually(t, normal, func() error {
+		var now hubv1.ClusterPlacement
+		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
+			return err
+		}
+		for _, c := range now.Status.Conditions {
+			if c.Type == hubv1.ConditionAccepted && c.Reason == hubv1.ReasonHubWouldRun && strings.Contains(c.Message, "ClusterRole") && strings.Contains(c.Message, "hubExecution") {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", now.Status.Conditions)
+	})
+	view := &unstructured.Unstructured{}
+	view.SetGroupVersionKind(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	view.SetName("view")
+	must(t, noBinding(ctx, view))
+}
+
+var gadgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Gadget"}
+
+// gadget is a cluster-scoped Gadget with 3 replicas, labelled with its name.
+func gadget(name string) *unstructured.Unstructured {
+	g := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
+	g.SetGroupVersionKind(gadgetKind)
+	g.SetName(name)
+	g.SetLabels(map[string]string{"set": name})
+	return g
+}
+
+// serveGadgets makes hub and members serve Gadgets.
+func serveGadgets(t *testing.T) {
+	t.Helper()
+	must(t, applyCRD(t.Context(), suite.Hub.Client, gadgetCRD))
+	for _, m := range members {
+		must(t, applyCRD(t.Context(), suite.Members[m].Client, gadgetCRD))
+	}
+}
+
+const gadgetCRD = "testdata/gadget-crd.yaml"
+
+// placeGadgets makes a ClusterPlacement, for as long as the test lasts, for the Gadgets with the label set=<set>.
+func placeGadgets(t *testing.T, set string, clusters ...string) {
+	t.Helper()
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-gadgets-"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{
+		APIGroup: gadgetKind.Group, Kind: gadgetKind.Kind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": set}},
+	}}
+	p.Spec.Clusters = hubv1.ClusterSelection{Names: clusters}
+	must(t, suite.Hub.Create(t.Context(), p))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+}
