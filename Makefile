@@ -13,7 +13,7 @@ GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-emp
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
 # What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
-BINARIES := hanse-hub hanse-member hansectl
+BINARIES := hanse-hub hansectl
 
 define say
 @printf '\033[1m==> %s\033[0m\n' "$(1)"

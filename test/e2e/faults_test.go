@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestOneBadMemberHarmsNobody(t *testing.T) {
 		},
 		"its packets are dropped":         proxyFault("blackhole"),
 		"its lists hang":                  proxyFault("hang-list"),
-		"it answers 429 to everything":    proxyFault("status", "429", "--retry-after", "5"),
+		"it answers 429 to everything":    proxyFault("status", "429", "--retry-after", "5s"),
 		"half of its answers are 500":     proxyFault("status", "500", "--percent", "50"),
 		"every request takes 5 s":         proxyFault("delay", "5s"),
 		"its discovery is empty (status)": proxyFault("status", "503"),
@@ -106,6 +107,6 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 
 func lab(t *testing.T, args ...string) {
 	t.Helper()
-	_, err := suite.LabCommand(t.Context(), args...)
+	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...) // clean-ups use it, too
 	must(t, err)
 }

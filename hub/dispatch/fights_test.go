@@ -1,0 +1,75 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "b"}
+	drift := member.FieldDrift{Path: ".spec.replicas", Manager: "opponent"}
+	tests := map[string]struct {
+		corrections []time.Duration // at these times after the start
+		at          time.Duration
+		want        time.Duration
+	}{
+		"an object that was never corrected is corrected at once":       {},
+		"three corrections are drift, not a fight":                      {corrections: []time.Duration{0, 1, 2}, at: 3},
+		"after the fourth in two minutes the next waits for 30 s":       {corrections: []time.Duration{0, 1, 2, 10}, at: 10, want: 30 * time.Second},
+		"the wait is over 30 s after the last one":                      {corrections: []time.Duration{0, 1, 2, 10}, at: 40},
+		"a fight at the calm pace stays a fight":                        {corrections: []time.Duration{0, 30, 60, 90}, at: 91, want: 29 * time.Second},
+		"corrections of more than two minutes ago are forgotten":        {corrections: []time.Duration{0, 1, 2, 3}, at: 124},
+		"a few old and a few new ones do not add up to a fight anymore": {corrections: []time.Duration{0, 1, 130, 131}, at: 132},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			clock := testclock.NewFakePassiveClock(start)
+			f := newFights(clock)
+			for _, at := range tc.corrections {
+				clock.SetTime(start.Add(at * time.Second))
+				f.corrected(key, drift)
+			}
+			clock.SetTime(start.Add(tc.at * time.Second))
+			got, over := f.wait(key)
+			if got != tc.want {
+				t.Errorf("wait is %s, want %s", got, tc.want)
+			}
+			if tc.want > 0 && over != drift {
+				t.Errorf("the fight is over %v, want %v", over, drift)
+			}
+		})
+	}
+}
+
+func TestOnlyAnOlderResourceVersionIsOlder(t *testing.T) {
+	tests := map[string]struct {
+		a, b string
+		want bool
+	}{
+		"a smaller number": {a: "9", b: "10", want: true},
+		"the same":         {a: "10", b: "10"},
+		"a larger number":  {a: "11", b: "10"},
+		"one that is no number cannot be told apart": {a: "x", b: "10"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := older(tc.a, tc.b); got != tc.want {
+				t.Errorf("older(%q, %q) = %v", tc.a, tc.b, got)
+			}
+		})
+	}
+}
+
+func TestOnlyPodSecurityLabelsTravelToANamespaceMadeOnDemand(t *testing.T) {
+	got := podSecurity(map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "team": "a"})
+	if diff := cmp.Diff(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, got); diff != "" {
+		t.Errorf("unexpected labels (-want +got):\n%s", diff)
+	}
+}
