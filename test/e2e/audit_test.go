@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +44,11 @@ func checkAudit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		used, refused, err := readAudit(c.cluster.AuditLog, "system:serviceaccount:"+hubv1.SystemNamespace+":"+c.account)
+		until := int64(math.MaxInt64)
+		if c.cluster == suite.Hub && suite.audited > 0 {
+			until = suite.audited
+		}
+		used, refused, err := readAudit(c.cluster.AuditLog, until, "system:serviceaccount:"+hubv1.SystemNamespace+":"+c.account)
 		if err != nil {
 			return err
 		}
@@ -78,15 +84,16 @@ func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.Po
 	return rules, nil
 }
 
-// readAudit returns the permissions that a user used, as "verb group/resource", and the requests that were refused.
-func readAudit(path, user string) (used map[string]bool, refused []string, err error) {
+// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and the requests that
+// were refused.
+func readAudit(path string, until int64, user string) (used map[string]bool, refused []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	used = map[string]bool{}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(io.LimitReader(file, until))
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
 		var e auditEvent

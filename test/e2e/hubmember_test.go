@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestTheHubIsAlsoAMember(t *testing.T) {
 	untouched(t, w)
 	untouched(t, cm)
 
-	used, _, err := readAudit(suite.Hub.AuditLog, "system:serviceaccount:"+hubv1.SystemNamespace+":hanse")
+	used, _, err := readAudit(suite.Hub.AuditLog, math.MaxInt64, "system:serviceaccount:"+hubv1.SystemNamespace+":hanse")
 	must(t, err)
 	for what := range used {
 		if verb, _, _ := strings.Cut(what, " "); verb != "get" && verb != "list" && verb != "watch" {

@@ -45,6 +45,8 @@ var kinds = []fleet.Kind{
 var suite struct {
 	*fleet.Fleet
 	hub *fleet.HubProcess
+	// audited is how much of the hub's audit log is compared with the roles; 0 means all.
+	audited int64
 }
 
 func TestMain(m *testing.M) {

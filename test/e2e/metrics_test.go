@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS, to whom the chart's reader role is bound.
+func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+	ctx := t.Context()
+	h, err := suite.StartHub(ctx, "hub-metrics", "--metrics-secure=true")
+	if h != nil {
+		t.Cleanup(func() { _ = h.Kill() })
+	}
+	must(t, err)
+	for _, name := range []string{"scraper", "stranger"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}}
+		must(t, suite.Hub.Create(ctx, account))
+	}
+	must(t, suite.Hub.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-hub-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: "scraper"}},
+	}))
+	// The process signs its own certificate, as the chart's ServiceMonitor knows.
+	scrape := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec
+	url := strings.Replace(h.Metrics, "http://", "https://", 1)
+
+	tests := map[string]struct {
+		account string // empty: no token
+		want    int
+	}{
+		"a bound account reads them":             {account: "scraper", want: http.StatusOK},
+		"an account without the role is refused": {account: "stranger", want: http.StatusForbidden},
+		"nobody in particular is turned away":    {want: http.StatusUnauthorized},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			must(t, err)
+			if tc.account != "" {
+				token, err := suite.Hub.Token(t.Context(), tc.account)
+				must(t, err)
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			eventually(t, 10*time.Second, func() error { // a new binding takes a moment
+				res, err := scrape.Do(req)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = res.Body.Close() }()
+				page, err := io.ReadAll(res.Body)
+				if err != nil {
+					return err
+				}
+				if res.StatusCode != tc.want || (tc.want == http.StatusOK) != strings.Contains(string(page), "go_goroutines") {
+					return fmt.Errorf("got %s, want %d: %.200s", res.Status, tc.want, page)
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestTheHubIsUninstalled is the last of the suite, as its file's name sees to: it leaves no hub. From its start on, the hub is
+// refused what helm takes away from it, so that the audit log is compared with the roles as far as to here.
+func TestTheHubIsUninstalled(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	const objects = 3
+	placeWidgets(t, ns)
+	for i := range objects {
+		must(t, suite.Hub.Create(ctx, widget(ns, fmt.Sprintf("w-%d", i))))
+	}
+	eventually(t, normal, func() error { return allApplied(ctx, ns, objects) })
+	uids := memberUIDs(ctx, t, ns)
+	log, err := os.Stat(suite.Hub.AuditLog)
+	must(t, err)
+	suite.audited = log.Size()
+
+	t.Run("helm alone, under a running hub, withdraws nothing", func(t *testing.T) {
+		must(t, suite.UninstallHub(ctx))
+		eventually(t, time.Minute, func() error {
+			if !suite.hub.Ended() {
+				return errors.New("the hub goes on without an account")
+			}
+			return nil
+		})
+		sameCopies(t, uids, memberUIDs(ctx, t, ns))
+		crdsStay(ctx, t)
+		must(t, suite.InstallHub(ctx, kinds))
+		startHub(t)
+		must(t, suite.Hub.Patch(ctx, widget(ns, "w-0"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))
+		for _, m := range members {
+			eventually(t, normal, func() error { return replicasOn(ctx, m, widget(ns, "w-0"), 5) })
+		}
+		eventually(t, normal, func() error { return allApplied(ctx, ns, objects) })
+		sameCopies(t, uids, memberUIDs(ctx, t, ns))
+	})
+	t.Run("hansectl uninstall, then helm: members keep everything and nothing hangs", func(t *testing.T) {
+		must(t, suite.hub.Stop())
+		_, err := suite.Hansectl(ctx, "uninstall", "--yes")
+		must(t, err)
+		must(t, noFinalizers(ctx))
+		must(t, suite.UninstallHub(ctx))
+		crdsStay(ctx, t)
+
+		b, err := bindingOf(ctx, widget(ns, "w-1"))
+		must(t, err)
+		for _, obj := range []client.Object{widget(ns, "w-1"), b, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: frankfurt}}} {
+			must(t, suite.Hub.Delete(ctx, obj))
+			must(t, gone(ctx, obj))
+		}
+		sameCopies(t, uids, memberUIDs(ctx, t, ns))
+		must(t, suite.InstallHub(ctx, kinds)) // its roles are what the audit log is compared with
+	})
+}
+
+func crdsStay(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for _, plural := range []string{
+		"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "resourcebindings", "clusterresourcebindings",
+	} {
+		var crd apiextensionsv1.CustomResourceDefinition
+		must(t, suite.Hub.Get(ctx, types.NamespacedName{Name: plural + "." + hubv1.GroupVersion.Group}, &crd))
+		if crd.DeletionTimestamp != nil {
+			t.Errorf("CustomResourceDefinition %s is being deleted", crd.Name)
+		}
+	}
+}
+
+// noFinalizers is nil if no object of the hub carries a finalizer of Hanse.
+func noFinalizers(ctx context.Context) error {
+	var found []error
+	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(hubv1.GroupVersion.WithKind(kind + "List"))
+		if err := suite.Hub.List(ctx, list); err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			if slices.Contains(o.Finalizers, hubv1.WithdrawFinalizer) {
+				found = append(found, fmt.Errorf("%s %s/%s still has the finalizer %s", kind, o.Namespace, o.Name, hubv1.WithdrawFinalizer))
+			}
+		}
+	}
+	return errors.Join(found...)
+}
