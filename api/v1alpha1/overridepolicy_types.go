@@ -182,12 +182,13 @@ const (
 )
 
 // PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except for the
-// last step of add. The identity of an object (apiVersion, kind, name, namespace, uid), its status and the hub's labels
-// and annotations cannot be patched.
+// last step of add. Neither apiVersion, kind and status of an object can be patched, nor its metadata, except for single
+// labels and annotations that are not the hub's.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
-// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : '/spec'].all(p, !(p in ['/', '/metadata', '/metadata/labels', '/metadata/annotations', '/apiVersion', '/kind', '/metadata/name', '/metadata/namespace', '/metadata/uid', '/metadata/generateName', '/status']) && !p.startsWith('/status/'))",message="the identity of an object, its status and whole metadata maps cannot be patched"
-// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) ? self.from : '/spec'].all(p, !p.startsWith('/metadata/labels/hanse.dev~1') && !p.startsWith('/metadata/annotations/hanse.dev~1') && !p.startsWith('/metadata/ownerReferences') && !p.startsWith('/metadata/finalizers') && !p.startsWith('/metadata/managedFields'))",message="labels and annotations of hanse.dev, owner references, finalizers and managed fields cannot be patched"
+// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
+// +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) ? self.from : self.path].all(p, !p.startsWith('/metadata/labels/hanse.dev~1') && !p.startsWith('/metadata/annotations/hanse.dev~1'))",message="labels and annotations of hanse.dev cannot be patched or copied"
+// +kubebuilder:validation:XValidation:rule="!has(self.from) || (self.from != '/status' && !self.from.startsWith('/status/') && (!self.from.startsWith('/metadata/') || self.from in ['/metadata/name', '/metadata/namespace', '/metadata/labels', '/metadata/annotations'] || self.from.startsWith('/metadata/labels/') || self.from.startsWith('/metadata/annotations/')))",message="from cannot be the status, or metadata other than name, namespace, labels and annotations"
 type PatchOperation struct {
 	// op is add, remove, replace, move, copy or test.
 	// +required
@@ -205,7 +206,8 @@ type PatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value. An operation that lacks it makes its rule invalid.
+	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks it makes its
+	// rule invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
