@@ -1,0 +1,93 @@
+package v1alpha1_test
+
+import "strings"
+
+const (
+	selectThings  = "resourceSelectors: [{apiGroup: example.com, kind: Thing}]\n"
+	toEU          = "clusters: {names: [eu-1]}\n"
+	placementSpec = selectThings + toEU
+)
+
+func selecting(selector string) string { return "resourceSelectors: [" + selector + "]\n" + toEU }
+
+var placementCases = map[string]ruleCase{
+	"the least that can be said": {spec: placementSpec},
+	"everything that can be said": {spec: selectThings + `
+priority: 7
+preemption: Always
+hubExecution: Allowed
+clusters:
+  names: [eu-1, eu-2]
+  excludedNames: [eu-2]
+  labelSelector: {matchExpressions: [{key: topology.kubernetes.io/region, operator: In, values: [eu-central-1]}]}
+  tolerations: [{key: maintenance, operator: Exists, effect: NoExecute}]
+apply: {adoption: Always, fieldConflict: Report, createNamespace: false}
+deletion: {whenDeleted: Orphan, whenUnselected: Delete, propagationPolicy: Foreground}
+suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
+statusAggregation: {mode: BindingOnly}
+`},
+
+	"no selector":                        {spec: toEU, says: "spec.resourceSelectors: Required value"},
+	"an empty list of selectors":         {spec: "resourceSelectors: []\n" + toEU, says: "spec.resourceSelectors in body should have at least 1 items"},
+	"64 selectors":                       {spec: "resourceSelectors: " + many(64, "{kind: K%d}") + "\n" + toEU},
+	"65 selectors":                       {spec: "resourceSelectors: " + many(65, "{kind: K%d}") + "\n" + toEU, says: "spec.resourceSelectors: Too many: 65"},
+	"a kind of the core group":           {spec: selecting(`{kind: ConfigMap}`)},
+	"no kind":                            {spec: selecting(`{apiGroup: example.com}`), says: "resourceSelectors[0].kind: Required value"},
+	"an empty kind":                      {spec: selecting(`{kind: ""}`), says: "kind in body should be at least 1 chars long"},
+	"a kind in the plural of its URL":    {spec: selecting(`{kind: configmaps}`), says: "kind in body should match"},
+	"a kind of 63 characters":            {spec: selecting(`{kind: ` + strings.Repeat("K", 63) + `}`)},
+	"a kind of 64 characters":            {spec: selecting(`{kind: ` + strings.Repeat("K", 64) + `}`), says: "kind: Too long"},
+	"a group of 254 characters":          {spec: selecting(`{apiGroup: ` + strings.Repeat("g", 254) + `, kind: A}`), says: "apiGroup: Too long"},
+	"one object by its name":             {spec: selecting(`{kind: ConfigMap, name: a}`)},
+	"a name in the manner of RBAC":       {spec: selecting(`{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:x"}`)},
+	"an empty name":                      {spec: selecting(`{kind: ConfigMap, name: ""}`), says: "name in body should be at least 1 chars long"},
+	"a name of 254 characters":           {spec: selecting(`{kind: ConfigMap, name: ` + strings.Repeat("n", 254) + `}`), says: "name: Too long"},
+	"objects by their labels":            {spec: selecting(`{kind: ConfigMap, labelSelector: {matchLabels: {a: b}}}`)},
+	"a name and labels":                  {spec: selecting(`{kind: ConfigMap, name: a, labelSelector: {matchLabels: {a: b}}}`), says: "resourceSelectors[0]: Invalid value: set name or labelSelector, not both"},
+	"a name and an empty labelSelector":  {spec: selecting(`{kind: ConfigMap, name: a, labelSelector: {}}`), says: "set name or labelSelector, not both"},
+	"every kind of a group":              {spec: selecting(`{apiGroup: example.com, kind: "*"}`)},
+	"every kind of a group, by labels":   {spec: selecting(`{apiGroup: example.com, kind: "*", labelSelector: {matchLabels: {a: b}}}`)},
+	"every kind of the core group":       {spec: selecting(`{kind: "*"}`), says: "kind '*' needs an apiGroup other than the core group"},
+	"every kind of the empty group":      {spec: selecting(`{apiGroup: "", kind: "*"}`), says: "kind '*' needs an apiGroup other than the core group"},
+	"a name of whatever kind":            {spec: selecting(`{apiGroup: example.com, kind: "*", name: a}`), says: "kind '*' cannot be combined with name"},
+	"a rule holds for each selector":     {spec: selecting(`{kind: ConfigMap}, {kind: "*"}`), says: "resourceSelectors[1]: Invalid value: kind '*' needs"},
+	"every broken rule is named at once": {spec: selecting(`{kind: "*"}, {kind: A, name: a, labelSelector: {}}`), says: "resourceSelectors[1]: Invalid value: set name or labelSelector"},
+
+	"priority 1000":                    {spec: placementSpec + "priority: 1000"},
+	"priority -1000":                   {spec: placementSpec + "priority: -1000"},
+	"priority 1001":                    {spec: placementSpec + "priority: 1001", says: "spec.priority in body should be less than or equal to 1000"},
+	"priority -1001":                   {spec: placementSpec + "priority: -1001", says: "spec.priority in body should be greater than or equal to -1000"},
+	"a preemption that is not there":   {spec: placementSpec + "preemption: Sometimes", says: `spec.preemption: Unsupported value: "Sometimes"`},
+	"a hubExecution that is not there": {spec: placementSpec + "hubExecution: Ignored", says: `spec.hubExecution: Unsupported value: "Ignored"`},
+
+	"no clusters":                                 {spec: selectThings, says: "spec.clusters: Required value"},
+	"clusters that say nothing":                   {spec: selectThings + "clusters: {}", says: "set names or labelSelector; 'labelSelector: {}' selects every cluster"},
+	"clusters with exclusions alone":              {spec: selectThings + "clusters: {excludedNames: [eu-1]}", says: "set names or labelSelector"},
+	"clusters with tolerations alone":             {spec: selectThings + "clusters: {tolerations: [{operator: Exists}]}", says: "set names or labelSelector"},
+	"clusters whose labelSelector was left empty": {spec: selectThings + "clusters: {labelSelector: null}", says: "set names or labelSelector"},
+	"clusters whose names were left empty":        {spec: selectThings + "clusters: {names: null}", says: "set names or labelSelector"},
+	"clusters that are null":                      {spec: selectThings + "clusters: null", says: "spec.clusters: Required value"},
+	"every cluster, said so":                      {spec: selectThings + "clusters: {labelSelector: {}}"},
+	"clusters by names and labels":                {spec: selectThings + "clusters: {names: [a], labelSelector: {matchLabels: {a: b}}}"},
+	"an empty list of names":                      {spec: selectThings + "clusters: {names: []}", says: "spec.clusters.names in body should have at least 1 items"},
+	"1000 names":                                  {spec: selectThings + "clusters: {names: " + many(1000, "eu-%d") + "}"},
+	"1001 names":                                  {spec: selectThings + "clusters: {names: " + many(1001, "eu-%d") + "}", says: "spec.clusters.names: Too many: 1001"},
+	"a name twice":                                {spec: selectThings + "clusters: {names: [a, b, a]}", says: `spec.clusters.names[2]: Duplicate value: "a"`},
+	"a cluster's name of 64 characters":           {spec: selectThings + "clusters: {names: [" + strings.Repeat("a", 64) + "]}", says: "spec.clusters.names[0]: Too long"},
+	"1001 excludedNames":                          {spec: selectThings + "clusters: {names: [a], excludedNames: " + many(1001, "eu-%d") + "}", says: "spec.clusters.excludedNames: Too many: 1001"},
+	"an excluded name twice":                      {spec: selectThings + "clusters: {names: [a], excludedNames: [a, a]}", says: "spec.clusters.excludedNames[1]: Duplicate value"},
+	"an excluded name of 64 characters":           {spec: selectThings + "clusters: {names: [a], excludedNames: [" + strings.Repeat("a", 64) + "]}", says: "spec.clusters.excludedNames[0]: Too long"},
+	"32 tolerations":                              {spec: selectThings + "clusters: {names: [a], tolerations: " + many(32, "{operator: Exists}") + "}"},
+	"33 tolerations":                              {spec: selectThings + "clusters: {names: [a], tolerations: " + many(33, "{operator: Exists}") + "}", says: "spec.clusters.tolerations: Too many: 33"},
+
+	"an adoption that is not there":          {spec: placementSpec + "apply: {adoption: Sometimes}", says: `spec.apply.adoption: Unsupported value: "Sometimes"`},
+	"a fieldConflict that is not there":      {spec: placementSpec + "apply: {fieldConflict: Ignore}", says: `spec.apply.fieldConflict: Unsupported value: "Ignore"`},
+	"a whenDeleted that is not there":        {spec: placementSpec + "deletion: {whenDeleted: Keep}", says: `spec.deletion.whenDeleted: Unsupported value: "Keep"`},
+	"a whenUnselected that is not there":     {spec: placementSpec + "deletion: {whenUnselected: Keep}", says: `spec.deletion.whenUnselected: Unsupported value: "Keep"`},
+	"a propagation that leaves the children": {spec: placementSpec + "deletion: {propagationPolicy: Orphan}", says: `spec.deletion.propagationPolicy: Unsupported value: "Orphan"`},
+	"a thousand suspended clusters":          {spec: placementSpec + "suspend: {clusters: " + many(1000, "eu-%d") + "}"},
+	"1001 suspended clusters":                {spec: placementSpec + "suspend: {clusters: " + many(1001, "eu-%d") + "}", says: "spec.suspend.clusters: Too many: 1001"},
+	"a suspended cluster twice":              {spec: placementSpec + "suspend: {clusters: [a, a]}", says: "spec.suspend.clusters[1]: Duplicate value"},
+	"a suspended name of 64 characters":      {spec: placementSpec + "suspend: {clusters: [" + strings.Repeat("a", 64) + "]}", says: "spec.suspend.clusters[0]: Too long"},
+	"a status mode that is not there":        {spec: placementSpec + "statusAggregation: {mode: Nowhere}", says: `spec.statusAggregation.mode: Unsupported value: "Nowhere"`},
+}

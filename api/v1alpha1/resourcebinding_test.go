@@ -1,0 +1,37 @@
+package v1alpha1_test
+
+import "strings"
+
+const (
+	thingRef = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
+	absentIf = "set absent if and only if state is Absent"
+)
+
+func targeting(targets string) string { return thingRef + "clusters: [" + targets + "]\n" }
+
+var bindingCases = map[string]ruleCase{
+	"the least that can be said": {spec: thingRef},
+	"everything that can be said": {spec: targeting(`{name: a, state: Present}, {name: b, state: Absent, absent: {reason: NotSelected, uid: u, policy: Orphan}}`) + `
+placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
+
+	"no object":                   {spec: "clusters: []", says: "spec.objectRef: Required value"},
+	"an object without uid":       {spec: "objectRef: {apiVersion: v1, kind: A, name: a}", says: "spec.objectRef.uid: Required value"},
+	"an object with a long name":  {spec: "objectRef: {apiVersion: v1, kind: A, uid: u, name: " + strings.Repeat("a", 254) + "}", says: "spec.objectRef.name: Too long"},
+	"an object with a long kind":  {spec: "objectRef: {apiVersion: v1, name: a, uid: u, kind: " + strings.Repeat("A", 64) + "}", says: "spec.objectRef.kind: Too long"},
+	"an object of a long version": {spec: "objectRef: {kind: A, name: a, uid: u, apiVersion: " + strings.Repeat("v", 318) + "}", says: "spec.objectRef.apiVersion: Too long"},
+	"a placement of another kind": {spec: thingRef + "placementRef: {kind: Policy, name: p, uid: u, generation: 3}", says: `spec.placementRef.kind: Unsupported value: "Policy"`},
+
+	"Absent without a reason for it":  {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters[0]: Invalid value: " + absentIf},
+	"Absent with a null":              {spec: targeting(`{name: a, state: Absent, absent: null}`), says: absentIf},
+	"Present with a reason to go":     {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
+	"a target without a state":        {spec: targeting(`{name: a}`), says: "spec.clusters[0].state: Required value"},
+	"a state that is not there":       {spec: targeting(`{name: a, state: Gone}`), says: `spec.clusters[0].state: Unsupported value: "Gone"`},
+	"Absent without the object's uid": {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, policy: Delete}}`), says: "absent.uid: Required value"},
+	"Absent without a policy":         {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u}}`), says: "absent.policy: Required value"},
+	"Absent with a policy of its own": {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u, policy: Keep}}`), says: `absent.policy: Unsupported value: "Keep"`},
+	"a reason of 65 characters":       {spec: targeting(`{name: a, state: Absent, absent: {uid: u, policy: Delete, reason: ` + strings.Repeat("R", 65) + `}}`), says: "absent.reason: Too long"},
+	"a target of 64 characters":       {spec: targeting(`{state: Present, name: ` + strings.Repeat("a", 64) + `}`), says: "spec.clusters[0].name: Too long"},
+	"a target twice":                  {spec: targeting(`{name: a, state: Present}, {name: a, state: Present}`), says: "spec.clusters[1]: Duplicate value"},
+	"2000 targets":                    {spec: thingRef + "clusters: " + many(2000, "{name: eu-%d, state: Present}")},
+	"2001 targets":                    {spec: thingRef + "clusters: " + many(2001, "{name: eu-%d, state: Present}"), says: "spec.clusters: Too many: 2001"},
+}

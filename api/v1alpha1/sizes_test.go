@@ -1,0 +1,38 @@
+package v1alpha1_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The rules of a CRD may cost a request only so much. A spec within the bounds must not run out of it, or its author would
+// be told a riddle; so each list is filled with what is dearest to check. The server takes 3 MiB; longer ones never get there.
+func TestTheLargestSpecsAreAffordable(t *testing.T) {
+	c := connect(t)
+	long := strings.Repeat("a", 120)
+	tests := map[string]struct{ kind, spec string }{
+		"64 rules with 64 moves each": {"OverridePolicy", selectThings + "rules: " +
+			many(64, "{name: "+strings.Repeat("r", 60)+"%d, patches: "+many(64, "{op: move, from: /metadata/annotations/"+long+"%d, path: /metadata/annotations/b"+long+"%d}")+"}")},
+		"64 rules with 64 long paths each": {"OverridePolicy", selectThings + "rules: " +
+			many(64, "{name: r%d, patches: "+many(64, "{op: remove, path: /metadata/labels/"+strings.Repeat("a", 470)+"%d}")+"}")},
+		"64 selectors of long names": {"ClusterPlacement", "resourceSelectors: " + many(64, "{apiGroup: "+strings.Repeat("g", 250)+", kind: "+strings.Repeat("K", 60)+", name: "+strings.Repeat("n", 250)+"%d}") + `
+clusters: {names: ` + many(1000, strings.Repeat("a", 59)+"%d") + `, excludedNames: ` + many(1000, strings.Repeat("b", 59)+"%d") + `}
+suspend: {clusters: ` + many(1000, strings.Repeat("c", 59)+"%d") + `}`},
+		"2000 absent targets":                 {"ClusterResourceBinding", thingRef + "clusters: " + many(2000, "{name: "+strings.Repeat("a", 59)+"%d, state: Absent, absent: {policy: Delete, uid: 01234567-89ab-cdef-0123-456789abcdef, reason: "+strings.Repeat("R", 64)+"}}")},
+		"a MemberCluster with 32 long taints": {"MemberCluster", memberSpec + "taints: " + many(32, "{effect: PreferNoSchedule, key: "+strings.Repeat("k", 300)+"%d, value: "+strings.Repeat("v", 300)+"}")},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := object(t, tc.kind, "x", tc.spec)
+			text, err := obj.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Create(t.Context(), obj, client.DryRunAll); err != nil {
+				t.Fatalf("%d KiB: %v", len(text)>>10, err)
+			}
+		})
+	}
+}
