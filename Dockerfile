@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# One image per command: docker build --build-arg BINARY=hanse-hub|hanse-member|hansectl --build-arg VERSION=v0.1.0 .
+# One image per command: docker build --build-arg BINARY=hanse-hub|hansectl --build-arg VERSION=v0.1.0 .
 
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
