@@ -65,11 +65,12 @@ const LeaseName = "hanse-hub"
 
 // Run runs the hub until ctx ends, or until it loses the lead.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	mgr, err := newManager(config, o)
+	f := &fence{now: time.Now}
+	mgr, err := newManager(config, o, f)
 	if err != nil {
 		return err
 	}
-	if err := addControllers(ctx, mgr, o); err != nil {
+	if err := addControllers(ctx, mgr, o, f); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -78,7 +79,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return nil
 }
 
-func newManager(config *rest.Config, o Options) (manager.Manager, error) {
+func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -88,6 +89,8 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	lease := rest.CopyConfig(config)
+	lease.Wrap(f.renewals)
+	config.Wrap(f.guard)
 	metrics := metricsserver.Options{BindAddress: o.MetricsAddress}
 	if o.MetricsSecure {
 		metrics.SecureServing = true
@@ -105,6 +108,7 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseLasts),
 		GracefulShutdownTimeout:       ptr.To(8 * time.Second),
 	})
 	if err != nil {
@@ -120,7 +124,7 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing *fence) error {
 	hubUID, err := clusterID(ctx, mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -170,7 +174,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
 			dispatcher.WakeCluster(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(hubUID, dispatcher, reporter), dispatcher.Engage
+	f.join, f.start = joiner(hubUID, dispatcher, reporter, writing), dispatcher.Engage
 
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
@@ -194,10 +198,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options) error {
 }
 
 // joiner makes the two sides of a member and starts its work.
-func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
+func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, writing *fence) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
 		for _, config := range []*rest.Config{c.Requests, c.Watches} {
 			config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
+			config.Wrap(writing.guard)
 		}
 		requests, err := dynamic.NewForConfig(c.Requests)
 		if err != nil {

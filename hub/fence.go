@@ -1,0 +1,56 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// leaseLasts is how long the lead is held after the last renewal: from then on another process may have taken it.
+const leaseLasts = 15 * time.Second
+
+var errFenced = errors.New("this process has led, and can no longer be sure that it does: nothing is written until its Lease is renewed")
+
+// fence keeps a process from writing that led once and does not know that it no longer does: one that was stopped and resumed
+// has writes at hand that it decided on long ago, and learns only later that another process leads. A process that has never led
+// writes nothing but what any replica may.
+type fence struct {
+	now     func() time.Time // has a monotonic clock, which goes on while the process is stopped
+	renewed atomic.Pointer[time.Time]
+}
+
+// renewals wraps the transport of leader election's own client, which writes events, too. A renewal counts from when it was sent: no other process can
+// have seen it earlier.
+func (f *fence) renewals(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		sent := f.now()
+		response, err := next.RoundTrip(r)
+		if err == nil && writes(r) && strings.Contains(r.URL.Path, "/leases") && response.StatusCode < http.StatusMultipleChoices {
+			f.renewed.Store(&sent)
+		}
+		return response, err
+	})
+}
+
+// guard wraps the transport of every other client.
+func (f *fence) guard(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		if renewed := f.renewed.Load(); renewed != nil && writes(r) && f.now().Sub(*renewed) >= leaseLasts {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
+			return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, errFenced)
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func writes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

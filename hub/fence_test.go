@@ -1,0 +1,85 @@
+package hub
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFence(t *testing.T) {
+	type renewal struct {
+		at     time.Duration
+		status int
+		path   string // that of the Lease if empty
+	}
+	tests := map[string]struct {
+		renewals []renewal
+		method   string
+		at       time.Duration
+		refused  bool
+	}{
+		"a process that has never led may write": {method: http.MethodPost, at: time.Hour},
+		"a leader writes within its Lease": {
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: leaseLasts - time.Second,
+		},
+		"a leader that has not renewed in time does not write": {
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: leaseLasts, refused: true,
+		},
+		"nor does it delete": {
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodDelete, at: time.Hour, refused: true,
+		},
+		"it still reads": {
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodGet, at: time.Hour,
+		},
+		"a renewal lets it write again": {
+			renewals: []renewal{{status: http.StatusCreated}, {at: time.Minute, status: http.StatusOK}}, method: http.MethodPatch, at: time.Minute + time.Second,
+		},
+		"a renewal that was refused does not": {
+			renewals: []renewal{{status: http.StatusOK}, {at: time.Minute, status: http.StatusConflict}}, method: http.MethodPatch, at: time.Minute + time.Second, refused: true,
+		},
+		"an event of leader election renews nothing": {
+			renewals: []renewal{{status: http.StatusOK}, {at: time.Minute, status: http.StatusCreated, path: "/apis/events.k8s.io/v1/namespaces/hanse-system/events"}},
+			method:   http.MethodPatch, at: time.Minute + time.Second, refused: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Now()
+			clock := begin
+			f := &fence{now: func() time.Time { return clock }}
+			for _, r := range tt.renewals {
+				clock = begin.Add(r.at)
+				// The answer takes its time, which does not count.
+				lease := f.renewals(transport(func(*http.Request) (*http.Response, error) {
+					clock = clock.Add(time.Minute)
+					return &http.Response{StatusCode: r.status}, nil
+				}))
+				if _, err := lease.RoundTrip(request(t, http.MethodPut, cmp.Or(r.path, "/apis/coordination.k8s.io/v1/namespaces/hanse-system/leases/hanse-hub"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock = begin.Add(tt.at)
+			sent := false
+			guarded := f.guard(transport(func(*http.Request) (*http.Response, error) {
+				sent = true
+				return &http.Response{StatusCode: http.StatusOK}, nil
+			}))
+			_, err := guarded.RoundTrip(request(t, tt.method, "/apis/test.hanse.dev/v1/widgets/w"))
+			if errors.Is(err, errFenced) != tt.refused || sent == tt.refused {
+				t.Errorf("error %v, sent %t; want refused %t", err, sent, tt.refused)
+			}
+		})
+	}
+}
+
+func request(t *testing.T, method, path string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://hub.example"+path, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
