@@ -55,9 +55,9 @@ func TestFence(t *testing.T) {
 				// The answer takes its time, which does not count.
 				lease := f.renewals(transport(func(*http.Request) (*http.Response, error) {
 					clock = clock.Add(time.Minute)
-					return &http.Response{StatusCode: r.status}, nil
+					return &http.Response{StatusCode: r.status, Body: http.NoBody}, nil
 				}))
-				if _, err := lease.RoundTrip(request(t, http.MethodPut, cmp.Or(r.path, "/apis/coordination.k8s.io/v1/namespaces/hanse-system/leases/hanse-hub"))); err != nil {
+				if err := send(t, lease, http.MethodPut, cmp.Or(r.path, "/apis/coordination.k8s.io/v1/namespaces/hanse-system/leases/hanse-hub")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,9 +65,9 @@ func TestFence(t *testing.T) {
 			sent := false
 			guarded := f.guard(transport(func(*http.Request) (*http.Response, error) {
 				sent = true
-				return &http.Response{StatusCode: http.StatusOK}, nil
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			}))
-			_, err := guarded.RoundTrip(request(t, tt.method, "/apis/test.hanse.dev/v1/widgets/w"))
+			err := send(t, guarded, tt.method, "/apis/test.hanse.dev/v1/widgets/w")
 			if errors.Is(err, errFenced) != tt.refused || sent == tt.refused {
 				t.Errorf("error %v, sent %t; want refused %t", err, sent, tt.refused)
 			}
@@ -75,11 +75,15 @@ func TestFence(t *testing.T) {
 	}
 }
 
-func request(t *testing.T, method, path string) *http.Request {
+func send(t *testing.T, over http.RoundTripper, method, path string) error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://hub.example"+path, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	response, err := over.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
