@@ -30,7 +30,7 @@ func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
 	uids, pid := memberUIDs(ctx, t, ns), suite.hub.PID
 	t.Cleanup(func() {
 		setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
-		must(t, poll(context.Background(), time.Minute, func() error { return memberReady(context.Background(), frankfurt) }))
+		must(t, poll(context.WithoutCancel(t.Context()), time.Minute, func() error { return memberReady(context.WithoutCancel(t.Context()), frankfurt) }))
 	})
 	replicas := int64(3)
 	writes := func(t *testing.T) {
@@ -80,33 +80,33 @@ func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
 	w := widget(ns, "witness")
-	placeWidgets(t, ns, frankfurt)
+	placeWidgets(t, ns, singapore)
 	must(t, suite.Hub.Create(ctx, w))
-	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 	t.Cleanup(func() {
-		setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
-		must(t, poll(context.Background(), time.Minute, func() error { return memberReady(context.Background(), frankfurt) }))
+		setSecret(t, singapore, goodKubeconfig(t, singapore, nil))
+		must(t, poll(context.WithoutCancel(t.Context()), time.Minute, func() error { return memberReady(context.WithoutCancel(t.Context()), singapore) }))
 	})
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, GenerateName: "bound-"}}
-	must(t, suite.Members[frankfurt].Create(ctx, bound))
-	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, bound))
+	must(t, suite.Members[singapore].Create(ctx, bound))
+	setSecret(t, singapore, goodKubeconfig(t, singapore, bound))
 	must(t, suite.Hub.Patch(ctx, widget(ns, "witness"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
-	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 4) })
-	must(t, suite.Members[frankfurt].Delete(ctx, bound))
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 4) })
+	must(t, suite.Members[singapore].Delete(ctx, bound))
 	// The API server itself remembers for ten seconds that a token is good.
 	eventually(t, 30*time.Second, func() error {
-		return memberCondition(ctx, frankfurt, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+		return memberCondition(ctx, singapore, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
 	})
-	must(t, replicasOn(ctx, frankfurt, w, 4))
-	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
-	eventually(t, 20*time.Second, func() error { return memberReady(ctx, frankfurt) })
-	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+	must(t, replicasOn(ctx, singapore, w, 4))
+	setSecret(t, singapore, goodKubeconfig(t, singapore, nil))
+	eventually(t, 20*time.Second, func() error { return memberReady(ctx, singapore) })
+	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 }
 
 // goodKubeconfig has a new token of the hub's account on the member, which dies with the Secret it is bound to, if any.
 func goodKubeconfig(t *testing.T, member string, bound *corev1.Secret) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), normal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
 	defer cancel()
 	clients, err := kubernetes.NewForConfig(suite.Members[member].Config)
 	must(t, err)
@@ -129,7 +129,7 @@ func kubeconfigWith(t *testing.T, member, token string) []byte {
 // setSecret makes the member's Secret on the hub hold this kubeconfig.
 func setSecret(t *testing.T, member string, kubeconfig []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), normal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
 	defer cancel()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: member}, Data: map[string][]byte{"kubeconfig": kubeconfig},

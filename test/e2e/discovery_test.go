@@ -144,7 +144,7 @@ func emptyDiscovery(t *testing.T) {
 		setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, nil))
 		server.CloseClientConnections()
 		server.Close()
-		must(t, poll(context.Background(), time.Minute, func() error { return memberReady(context.Background(), frankfurt) }))
+		must(t, poll(context.WithoutCancel(t.Context()), time.Minute, func() error { return memberReady(context.WithoutCancel(t.Context()), frankfurt) }))
 	})
 }
 

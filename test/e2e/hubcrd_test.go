@@ -21,7 +21,7 @@ import (
 func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)
-	t.Cleanup(func() { must(t, applyCRD(context.Background(), suite.Hub.Client, gadgetCRD)) })
+	t.Cleanup(func() { must(t, applyCRD(context.WithoutCancel(t.Context()), suite.Hub.Client, gadgetCRD)) })
 	placeGadgets(t, "kept", singapore, shanghai)
 	names := []string{"gear-0", "gear-1", "gear-2"}
 	kept := func(name string) *unstructured.Unstructured {

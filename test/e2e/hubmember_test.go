@@ -90,7 +90,7 @@ func noRow(ctx context.Context, obj *unstructured.Unstructured, cluster string) 
 // removeSelf ends the hub's membership of itself, however far the test came.
 func removeSelf(t *testing.T, self *hubv1.MemberCluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*normal)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*normal)
 	defer cancel()
 	_ = suite.Hub.Delete(ctx, self)
 	must(t, poll(ctx, normal, func() error { return gone(ctx, self) }))

@@ -114,7 +114,7 @@ func parisOnHub() *hubv1.MemberCluster {
 // removeParis leaves neither the cluster nor its MemberCluster, however far the test came.
 func removeParis(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	give := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
 	_ = suite.Hub.Patch(ctx, parisOnHub(), client.RawPatch(types.MergePatchType, give))

@@ -99,7 +99,7 @@ func TestAClusterPlacementSelectsClusterScopedObjects(t *testing.T) {
 	g := gadget("wheel")
 	placeGadgets(t, g.GetName(), singapore, shanghai)
 	must(t, suite.Hub.Create(ctx, g))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), g) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), g) })
 	for _, m := range []string{singapore, shanghai} {
 		eventually(t, normal, func() error { return replicasOn(ctx, m, g, 3) })
 	}
@@ -124,7 +124,7 @@ func TestAClusterPlacementWithANamespaceSelectorSelectsNamespacedObjects(t *test
 	p.Spec.Clusters = hubv1.ClusterSelection{Names: []string{shanghai}}
 	p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": in}}
 	must(t, suite.Hub.Create(ctx, p))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), p) })
 	selected, other := widget(in, "selected"), widget(out, "other")
 	must(t, suite.Hub.Create(ctx, other))
 	must(t, suite.Hub.Create(ctx, selected))
@@ -142,7 +142,7 @@ func TestAKindThatTheHubWouldActOnIsRefused(t *testing.T) {
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"}}
 	p.Spec.Clusters = everyCluster()
 	must(t, suite.Hub.Create(ctx, p))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), p) })
 	eventually(t, normal, func() error {
 		var now hubv1.ClusterPlacement
 		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -192,5 +192,5 @@ func placeGadgets(t *testing.T, set string, clusters ...string) {
 	}}
 	p.Spec.Clusters = hubv1.ClusterSelection{Names: clusters}
 	must(t, suite.Hub.Create(t.Context(), p))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), p) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), p) })
 }

@@ -37,7 +37,7 @@ func TestTheMostSpecificOverrideWinsAndAnAdminHasTheLastWord(t *testing.T) {
 	admin.Spec.ResourceSelectors = widgets()
 	admin.Spec.Rules = []hubv1.OverrideRule{replicasRule("quota", 2, inRegion("eu-central-1"))}
 	must(t, suite.Hub.Create(ctx, admin))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.Background(), admin) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), admin) })
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 2) })
 	must(t, replicasOn(ctx, shanghai, w, 5))
 	eventually(t, normal, func() error {
