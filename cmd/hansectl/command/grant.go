@@ -59,7 +59,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: read},
 	}
 	if g.createNamespaces {
-		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "patch"}})
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	}
 	byGroup := map[string]int{} // index of the rule
 	for _, k := range g.kinds {
