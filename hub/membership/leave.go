@@ -75,17 +75,23 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 // left counts the objects whose binding has an entry for a cluster.
 type left struct {
 	count   int
-	example string
+	example string // the first that is held up, or else the first
+	heldUp  string // what holds the example up; empty if it is only not done yet
 }
 
-func (l *left) add(b hubv1.BindingObject) {
+func (l *left) add(b hubv1.BindingObject, cluster string) {
 	l.count++
-	if l.example == "" {
-		ref := b.BindingSpec().ObjectRef
-		l.example = ref.Kind + " " + types.NamespacedName{Namespace: b.GetNamespace(), Name: ref.Name}.String()
-		if b.GetNamespace() == "" {
-			l.example = ref.Kind + " " + ref.Name
-		}
+	heldUp := ""
+	if row := b.BindingStatus().Row(cluster); row != nil && b.BindingSpec().Target(cluster).State == hubv1.TargetAbsent && row.Applied == metav1.ConditionFalse {
+		heldUp = row.Reason + ": " + row.Message
+	}
+	if l.example != "" && (l.heldUp != "" || heldUp == "") {
+		return
+	}
+	ref := b.BindingSpec().ObjectRef
+	l.heldUp, l.example = heldUp, ref.Kind+" "+types.NamespacedName{Namespace: b.GetNamespace(), Name: ref.Name}.String()
+	if b.GetNamespace() == "" {
+		l.example = ref.Kind + " " + ref.Name
 	}
 }
 
@@ -131,7 +137,7 @@ func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, err
 func (l *left) addAll(list client.ObjectList, cluster string) error {
 	return meta.EachListItem(list, func(o runtime.Object) error {
 		if b, ok := o.(hubv1.BindingObject); ok && b.BindingSpec().Target(cluster) != nil {
-			l.add(b)
+			l.add(b, cluster)
 		}
 		return nil
 	})
@@ -144,6 +150,9 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
 	if l.count == 1 {
 		objects = "1 object is left: " + l.example
+	}
+	if l.heldUp != "" {
+		objects += " (" + l.heldUp + ")"
 	}
 	if ready == nil || ready.Status == metav1.ConditionTrue {
 		what := "they stay there without marks of the hub"

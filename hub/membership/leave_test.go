@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -68,6 +69,41 @@ func TestAClusterLeavesAfterItsLastObject(t *testing.T) {
 	s.retarget(whole)
 	s.gone()
 	s.linked(nil)
+}
+
+func TestWhatIsLeftSaysWhatHoldsItUp(t *testing.T) {
+	const cluster = "c"
+	entry := func(name string, state hubv1.TargetState, applied metav1.ConditionStatus, reason string) hubv1.BindingObject {
+		b := hubv1.NewBinding(types.NamespacedName{Namespace: "default", Name: name})
+		b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: "Widget", Name: name, UID: "uid"}
+		b.BindingSpec().Clusters = []hubv1.BindingTarget{{Name: cluster, State: state}}
+		b.BindingStatus().Clusters = []hubv1.ClusterRow{{Name: cluster, Applied: applied, Reason: reason, Message: "words"}}
+		return b
+	}
+	notYet := entry("not-yet", hubv1.TargetAbsent, metav1.ConditionTrue, hubv1.ReasonApplied)
+	forbidden := entry("forbidden", hubv1.TargetAbsent, metav1.ConditionFalse, hubv1.ReasonForbidden)
+	failing := entry("failing", hubv1.TargetPresent, metav1.ConditionFalse, hubv1.ReasonServerError)
+	tests := map[string]struct {
+		bindings []hubv1.BindingObject
+		want     left
+	}{
+		"what is only not done yet has no reason": {[]hubv1.BindingObject{notYet}, left{count: 1, example: "Widget default/not-yet"}},
+		"what is held up is the better example": {
+			[]hubv1.BindingObject{notYet, forbidden, notYet}, left{count: 3, example: "Widget default/forbidden", heldUp: "Forbidden: words"},
+		},
+		"a row from before the cluster left says nothing": {[]hubv1.BindingObject{failing}, left{count: 1, example: "Widget default/failing"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got left
+			for _, b := range tc.bindings {
+				got.add(b, cluster)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(left{})); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestAClusterThatIsAwaySaysHowToGiveItUp(t *testing.T) {
