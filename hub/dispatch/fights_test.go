@@ -15,17 +15,17 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "b"}
 	drift := member.FieldDrift{Path: ".spec.replicas", Manager: "opponent"}
 	tests := map[string]struct {
-		corrections []time.Duration // at these times after the start
-		at          time.Duration
+		corrections []int // at these seconds after the start
+		at          int
 		want        time.Duration
 	}{
 		"an object that was never corrected is corrected at once":       {},
-		"three corrections are drift, not a fight":                      {corrections: []time.Duration{0, 1, 2}, at: 3},
-		"after the fourth in two minutes the next waits for 30 s":       {corrections: []time.Duration{0, 1, 2, 10}, at: 10, want: 30 * time.Second},
-		"the wait is over 30 s after the last one":                      {corrections: []time.Duration{0, 1, 2, 10}, at: 40},
-		"a fight at the calm pace stays a fight":                        {corrections: []time.Duration{0, 30, 60, 90}, at: 91, want: 29 * time.Second},
-		"corrections of more than two minutes ago are forgotten":        {corrections: []time.Duration{0, 1, 2, 3}, at: 124},
-		"a few old and a few new ones do not add up to a fight anymore": {corrections: []time.Duration{0, 1, 130, 131}, at: 132},
+		"three corrections are drift, not a fight":                      {corrections: []int{0, 1, 2}, at: 3},
+		"after the fourth in two minutes the next waits for 30 s":       {corrections: []int{0, 1, 2, 10}, at: 10, want: 30 * time.Second},
+		"the wait is over 30 s after the last one":                      {corrections: []int{0, 1, 2, 10}, at: 40},
+		"a fight at the calm pace stays a fight":                        {corrections: []int{0, 30, 60, 90}, at: 91, want: 29 * time.Second},
+		"corrections of more than two minutes ago are forgotten":        {corrections: []int{0, 1, 2, 3}, at: 124},
+		"a few old and a few new ones do not add up to a fight anymore": {corrections: []int{0, 1, 130, 131}, at: 132},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -33,10 +33,10 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 			clock := testclock.NewFakePassiveClock(start)
 			f := newFights(clock)
 			for _, at := range tc.corrections {
-				clock.SetTime(start.Add(at * time.Second))
+				clock.SetTime(start.Add(time.Duration(at) * time.Second))
 				f.corrected(key, drift)
 			}
-			clock.SetTime(start.Add(tc.at * time.Second))
+			clock.SetTime(start.Add(time.Duration(tc.at) * time.Second))
 			got, over := f.wait(key)
 			if got != tc.want {
 				t.Errorf("wait is %s, want %s", got, tc.want)
