@@ -70,7 +70,7 @@ func judgeStatus(status *statusError, t target) verdict {
 			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; put a current one into the Secret, it is picked up without a restart", t.server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
-			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get, list and watch on namespaces (%s)", t.server, said)}
+			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", t.server, said)}
 	case http.StatusTooManyRequests:
 		return verdict{reason: hubv1.ReasonThrottled, answered: true, retryAfter: status.retryAfter,
 			message: fmt.Sprintf("%s is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server", t.server)}

@@ -53,10 +53,10 @@ func parseGrants(texts []string) ([]kindGrant, error) {
 
 // rules of the hub's ClusterRole on the member.
 func (g grants) rules() []rbacv1.PolicyRule {
-	read := []string{"get", "list", "watch"}
 	out := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces", "nodes"}, Verbs: read},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: read},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list"}},
 	}
 	if g.createNamespaces {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
