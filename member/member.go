@@ -88,8 +88,9 @@ type ApplyIntent struct {
 
 	// Confirmed is the row's hash: what the content was when it was last confirmed. Empty if there is no row.
 	Confirmed string
-	// ConfirmedUID is the row's uid.
-	ConfirmedUID types.UID
+	// Observed is the resourceVersion of the copy as it was last observed, if that was ours, as it was last confirmed, and
+	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means read first.
+	Observed string
 
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict

@@ -73,6 +73,8 @@ type wanted struct {
 	// confirmed is the content hash when the copy was last known to be right, with the digest and uid it had then.
 	confirmed, confirmedDigest string
 	confirmedUID               types.UID
+	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
+	observed string
 	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
 	wait bool
 }
@@ -118,6 +120,10 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		w.wait = true // it was in order before this start
 		return o, false, false
 	}
+	asConfirmed := found && w.confirmed != "" && seen.Hash == w.confirmed && seen.Digest == w.confirmedDigest
+	if asConfirmed && r.isOurs(seen) && !seen.Deleting && !seen.Paused.After(r.queue.opts.Clock.Now()) {
+		w.observed = seen.ResourceVersion
+	}
 	return o, false, found && seen.Digest == w.digest && w.confirmed != "" && seen.Hash != w.confirmed
 }
 
@@ -136,7 +142,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	spec := r.policy()
 	o := r.cluster.Apply(ctx, member.ApplyIntent{
 		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
-		Confirmed: w.confirmed, ConfirmedUID: w.confirmedUID,
+		Confirmed: w.confirmed, Observed: w.observed,
 		Adoption:        orDefault(spec.Apply.Adoption, hubv1.AdoptionNever),
 		FieldConflict:   orDefault(spec.Apply.FieldConflict, hubv1.FieldConflictTake),
 		CreateNamespace: spec.Apply.CreateNamespace == nil || *spec.Apply.CreateNamespace,
@@ -156,14 +162,19 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 	} else {
 		mem.last = member.Outcome{}
 	}
+	mem.withdrawn = nil
 	r.queue.remember(r.key, mem)
 	return o
 }
 
 // settled says that the member holds exactly what is wanted.
 func (r *run) settled(seen member.Observation, w *wanted) bool {
-	return seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID &&
-		seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting
+	return r.isOurs(seen) && seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting
+}
+
+// isOurs says that the copy is of this very hub object.
+func (r *run) isOurs(seen member.Observation) bool {
+	return seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 }
 
 // older is false if the two cannot be compared: then the write is repeated, which changes nothing.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -35,8 +36,11 @@ type queue struct {
 
 // memory is what a queue keeps of one binding between runs. It may be lost at any time.
 type memory struct {
-	last member.Outcome // of the last apply
+	last member.Outcome // of the last apply, or of the withdrawal that was confirmed
 	gvk  schema.GroupVersionKind
+
+	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
+	withdrawn *hubv1.Absence
 }
 
 type earlyKey struct {

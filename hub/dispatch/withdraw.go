@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -19,6 +20,12 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
+	gvk := r.binding.BindingSpec().ObjectRef.GroupVersionKind()
+	if mem := r.queue.recall(r.key); mem.withdrawn != nil && r.target.Absent != nil && *mem.withdrawn == *r.target.Absent {
+		if _, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}); !found {
+			return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
+		}
+	}
 	fresh := hubv1.NewBinding(r.key)
 	if err := r.queue.opts.APIReader.Get(ctx, r.key, fresh); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
@@ -28,12 +35,15 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
 		return member.Outcome{}, false
 	}
-	gvk := fresh.BindingSpec().ObjectRef.GroupVersionKind()
-	r.queue.remember(r.key, memory{gvk: gvk})
 	r.cluster.Observe(gvk, r.key) // the delete event wakes the key
 	o := r.cluster.Withdraw(ctx, member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
 		Propagation: orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
 	})
+	mem := memory{gvk: gvk}
+	if o.Reason == hubv1.ReasonWithdrawn {
+		mem.withdrawn, mem.last = target.Absent, o
+	}
+	r.queue.remember(r.key, mem)
 	return o, true
 }

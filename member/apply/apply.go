@@ -100,6 +100,11 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if stop != nil {
 		return *stop
 	}
+	if in.Observed != "" {
+		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
+			return out
+		}
+	}
 	for range 2 { // the second time if the object changed between the read and the write
 		out, again := a.applyOnce(ctx, t, in, manifest)
 		if !again {
@@ -107,6 +112,23 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 		}
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is written", t)
+}
+
+// applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it. What
+// comes of it is settled unless the object has changed since.
+func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
+	manifest = manifest.DeepCopy()
+	manifest.SetResourceVersion(in.Observed)
+	after, err := a.write(ctx, t, manifest, in.FieldConflict != hubv1.FieldConflictReport)
+	switch {
+	case isFieldConflict(err) || isChanged(err) || isGone(err):
+		return member.Outcome{}, false
+	case err != nil:
+		return classify(err, t), true
+	}
+	out = done(in, after)
+	out.Wrote = after.GetResourceVersion() != in.Observed
+	return out, true
 }
 
 // applyOnce reads, decides and writes.

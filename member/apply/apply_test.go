@@ -72,6 +72,39 @@ func TestNothingIsWrittenIfNothingChanged(t *testing.T) {
 	}
 }
 
+func TestACopyThatIsAsObservedIsWrittenWithoutBeingRead(t *testing.T) {
+	w := newWorld(t)
+	in := w.intent(map[string]any{"size": int64(3)}, "d1")
+	first := w.apply(in, written)
+
+	next := w.intent(map[string]any{"size": int64(4)}, "d2")
+	next.Confirmed, next.Observed = first.Hash, first.ResourceVersion
+	w.intercept = func(r *http.Request) *answer {
+		if r.Method == http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		return nil
+	}
+	second := w.apply(next, written)
+	w.intercept = nil
+	if live := w.get(); second.ResourceVersion != live.GetResourceVersion() || second.Digest != "d2" {
+		t.Errorf("%+v, but the member has %v", second, live)
+	}
+}
+
+func TestACopyThatIsNotAsObservedIsReadFirst(t *testing.T) {
+	w := newWorld(t)
+	first := w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
+	w.edit(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
+
+	in := w.intent(map[string]any{"size": int64(4)}, "d2")
+	in.Confirmed, in.Observed = first.Hash, first.ResourceVersion
+	w.apply(in, result{metav1.ConditionFalse, hubv1.ReasonPaused, false, member.RetryAfter})
+
+	w.delete()
+	w.apply(in, written)
+}
+
 func TestDriftIsPutBack(t *testing.T) {
 	w := newWorld(t)
 	in := w.intent(map[string]any{"size": int64(3), "color": "red"}, "d1")
