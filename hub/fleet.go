@@ -96,10 +96,10 @@ type linkLog struct {
 
 // moved is true if the link became ready, was lost or is down for another reason than at the last call.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
-	s, ok := l.links.State(cluster)
-	now := string(s.Ready) + " " + s.Reason
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s, ok := l.links.State(cluster) // with the lock: what is noted last was also read last
+	now := string(s.Ready) + " " + s.Reason
 	if !ok {
 		delete(l.last, cluster)
 		return true, false

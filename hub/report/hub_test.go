@@ -292,12 +292,13 @@ func (l liveTemplates) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured,
 type fakeFleet struct {
 	mu    sync.Mutex
 	links map[string]member.LinkState
+	ended map[string]bool // clusters whose link was ended; those of which nothing is said are connected
 	hub   string // the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
 }
 
 func newFakeFleet() *fakeFleet {
-	return &fakeFleet{links: map[string]member.LinkState{}, seen: map[string]map[types.NamespacedName]member.Observation{}}
+	return &fakeFleet{links: map[string]member.LinkState{}, ended: map[string]bool{}, seen: map[string]map[types.NamespacedName]member.Observation{}}
 }
 
 func (f *fakeFleet) see(cluster string, o member.Observation) {
@@ -315,8 +316,19 @@ func (f *fakeFleet) link(cluster string, s member.LinkState) {
 	f.links[cluster] = s
 }
 
+// unlink ends the link of a cluster for good.
+func (f *fakeFleet) unlink(cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.links, cluster)
+	f.ended[cluster] = true
+}
+
 func (f *fakeFleet) Get(cluster string) (member.Cluster, error) {
-	if s, ok := f.State(cluster); ok && s.Ready != metav1.ConditionTrue {
+	f.mu.Lock()
+	ended := f.ended[cluster]
+	f.mu.Unlock()
+	if s, ok := f.State(cluster); ended || ok && s.Ready != metav1.ConditionTrue {
 		return nil, fmt.Errorf("cluster %q: %w", cluster, member.ErrNotConnected)
 	}
 	return fakeCluster{fleet: f, name: cluster}, nil

@@ -184,6 +184,39 @@ func TestADecisionThatComesBetweenIsNotLost(t *testing.T) {
 	w.until("all rows", healthyEverywhere)
 }
 
+func TestAClusterWhoseLinkWasEndedSaysWhy(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: "ended-"}}
+	cluster.Spec.Connection = hubv1.Connection{
+		Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "s", Key: "kubeconfig"}},
+	}
+	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	ready := func(status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: hubv1.ConditionReady, Status: status, Reason: reason})
+		if err := w.client.Status().Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.client.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	w.fleet.link(cluster.Name, member.LinkState{Ready: metav1.ConditionTrue})
+	ready(metav1.ConditionTrue, hubv1.ReasonConnected)
+	o := w.object("web", present(cluster.Name))
+	w.applied(o, cluster.Name, hubv1.HealthHealthy, two)
+	w.until("all rows", healthyEverywhere)
+
+	w.fleet.unlink(cluster.Name)
+	w.reporter.WakeCluster(cluster.Name)
+	ready(metav1.ConditionFalse, hubv1.ReasonSecretMissing)
+	w.until("the row to say that there is no link", func(s *hubv1.BindingStatus) bool {
+		row := s.Row(cluster.Name)
+		return row.Applied == metav1.ConditionUnknown && row.Reason == hubv1.ReasonSecretMissing
+	})
+}
+
 func TestAClusterThatIsAwayKeepsItsNumbers(t *testing.T) {
 	w := newWorld(t, "Widget")
 	w.start()

@@ -214,8 +214,8 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 
 // WakeCluster makes every binding with that target be looked at: the link to the cluster changed.
 func (r *Reporter) WakeCluster(cluster string) {
-	state, ok := r.opts.Links.State(cluster)
-	away := ok && state.Ready == metav1.ConditionFalse
+	state, linked := r.opts.Links.State(cluster)
+	away := !linked || state.Ready == metav1.ConditionFalse
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.away[cluster] = away; !away {

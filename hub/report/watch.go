@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,12 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 		},
 	}
 	clusters := toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			b, _ := before.(*hubv1.MemberCluster)
+			if a, ok := after.(*hubv1.MemberCluster); ok && b != nil && readiness(b) != readiness(a) {
+				r.unlinkedChanged(a.Name)
+			}
+		},
 		DeleteFunc: func(obj any) {
 			if c, ok := last(obj).(*hubv1.MemberCluster); ok {
 				r.WakeCluster(c.Name)
@@ -107,6 +114,22 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	}
 	recount(e.states, nil)
 	delete(r.entries, key)
+}
+
+// unlinkedChanged wakes the bindings of a cluster without a link: of that only its MemberCluster says why. Those of the others
+// wake with their link.
+func (r *Reporter) unlinkedChanged(cluster string) {
+	if _, linked := r.opts.Links.State(cluster); !linked {
+		r.WakeCluster(cluster)
+	}
+}
+
+func readiness(c *hubv1.MemberCluster) string {
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return string(ready.Status) + " " + ready.Reason
 }
 
 // placementChanged wakes the bindings that follow the placement: it says where their status goes.

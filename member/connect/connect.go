@@ -79,8 +79,9 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard. It is
-// called by the link's goroutine, without locks, and must not wait. To be called before Start.
+// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when there
+// is no link any more. It is called by the link's goroutine or by Remove, without locks, and must not wait. To be called
+// before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
 // Start dials the links there are and those to come, and hands the clusters to aware. It returns when ctx has ended and
@@ -153,11 +154,18 @@ func (p *Provider) forget(l *link) {
 
 // Remove implements member.Links. Clients that are out fail from now on.
 func (p *Provider) Remove(cluster string) {
+	if p.drop(cluster) {
+		p.changed(cluster)
+	}
+}
+
+// drop returns false if there was no link.
+func (p *Provider) drop(cluster string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.links[cluster]
 	if l == nil {
-		return
+		return false
 	}
 	delete(p.links, cluster)
 	if l.cancel != nil { // it runs
@@ -167,6 +175,7 @@ func (p *Provider) Remove(cluster string) {
 	if e := l.currentEngagement(); e != nil {
 		e.end()
 	}
+	return true
 }
 
 // State implements member.Links.

@@ -159,7 +159,11 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	}
 	must(t, getVersion(t.Context(), engaged[0].cluster))
 
+	told := changes.Load()
 	p.Remove("eu")
+	if changes.Load() == told {
+		t.Error("nobody is told that there is no link any more")
+	}
 	<-engaged[0].ctx.Done()
 	if err := getVersion(t.Context(), engaged[0].cluster); !errors.Is(err, member.ErrNotConnected) {
 		t.Errorf("a request after Remove: %v", err)
