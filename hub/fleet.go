@@ -70,6 +70,16 @@ func (f *fleet) Engage(ctx context.Context, name multicluster.ClusterName, c clu
 	return f.start(ctx, name.String())
 }
 
+// resume makes the watches of a member open again at once: while it was away, the pauses between their tries have grown.
+func (f *fleet) resume(name string) {
+	f.mu.RLock()
+	c := f.members[name]
+	f.mu.RUnlock()
+	if w, ok := c.(interface{ Restart() }); ok {
+		w.Restart()
+	}
+}
+
 // memberCluster is the member.Cluster of one link.
 type memberCluster struct {
 	*apply.Applier

@@ -22,6 +22,27 @@ func (f *fakeLinks) State(string) (member.LinkState, bool) {
 	return *f.state, true
 }
 
+// watching is a member whose watches can be restarted.
+type watching struct {
+	member.Cluster
+	restarts int
+}
+
+func (w *watching) Restart() { w.restarts++ }
+
+func TestTheWatchesOfAMemberThatIsBackAreResumed(t *testing.T) {
+	back, other := &watching{}, &watching{}
+	f := &fleet{members: map[string]member.Cluster{"back": back, "other": other}}
+	f.resume("back")
+	f.resume("unknown")
+	if back.restarts != 1 || other.restarts != 0 {
+		t.Errorf("restarts: %d of the one that is back, %d of the other", back.restarts, other.restarts)
+	}
+	if _, ok := any(&memberCluster{}).(interface{ Restart() }); !ok {
+		t.Error("a member cluster has no watches to restart")
+	}
+}
+
 func TestLinkLog(t *testing.T) {
 	up := &member.LinkState{Ready: metav1.ConditionTrue, Reason: hubv1.ReasonConnected}
 	down := &member.LinkState{Ready: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}

@@ -171,6 +171,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 		}
 		reporter.WakeCluster(cluster)
 		if ready {
+			f.resume(cluster)
 			dispatcher.WakeCluster(ctx, cluster)
 		}
 	})
