@@ -2,11 +2,14 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// apply brings the object to the cluster if that is due. known is false if nothing can be said now and another event will come.
+// apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will come, or
+// the time that the outcome names.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	template, ok := r.template()
 	if !ok {
@@ -87,14 +91,7 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 		digest:   overrides.Digest(manifest, string(r.binding.BindingSpec().ObjectRef.UID)),
 		memory:   r.queue.recall(r.key),
 	}
-	if w.memory.gvk != gvk {
-		if w.memory.gvk.Kind != "" {
-			r.cluster.Forget(w.memory.gvk, r.key)
-		}
-		w.memory = memory{gvk: gvk}
-		r.queue.remember(r.key, w.memory)
-	}
-	r.cluster.Observe(gvk, r.key)
+	w.memory = r.watch(w.memory, gvk)
 	if last := w.memory.last; last.Hash != "" {
 		w.confirmed, w.confirmedDigest, w.confirmedUID = last.Hash, last.Digest, last.UID
 	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
@@ -103,28 +100,70 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	return w
 }
 
+// watch makes sure that the kind, and no other, is watched on the cluster for this binding.
+func (r *run) watch(mem memory, gvk schema.GroupVersionKind) memory {
+	if mem.gvk != gvk {
+		if mem.gvk.Kind != "" {
+			r.cluster.Forget(mem.gvk, r.key)
+		}
+		mem = memory{gvk: gvk}
+		r.queue.remember(r.key, mem)
+	}
+	r.cluster.Observe(gvk, r.key)
+	return mem
+}
+
+const (
+	// backWithin is how long our own write may take to come back by the watch. Then the cluster is asked: one that was restored
+	// from a backup never shows it.
+	backWithin = 10 * time.Second
+	// listWithin is how long the first list of a kind is awaited. Then each object is asked for: a kind that cannot be listed has
+	// a reason, which the answer names.
+	listWithin = 30 * time.Second
+)
+
 // compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the copy.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
 	seen, found, synced := r.cluster.Observation(w.memory.gvk, key)
 	last := w.memory.last
 	notBack := (!found && !synced) || (found && older(seen.ResourceVersion, last.ResourceVersion))
+	sinceTold := r.queue.opts.Clock.Since(w.memory.told)
 	switch {
-	case last.ResourceVersion != "" && last.Digest == w.digest && notBack:
-		return last, true, false // our own write has not come back yet; its event wakes the key
+	case last.ResourceVersion != "" && last.Digest == w.digest && notBack && sinceTold < backWithin:
+		if last.Retry == member.RetryNever {
+			last.Retry, last.After = member.RetryAfter, backWithin-sinceTold // unless its event comes, which wakes the key
+		}
+		return last, true, false
 	case found && r.settled(seen, w):
 		o := outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
 		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
 		return r.done(w.memory, o), true, false
-	case !found && !synced && w.confirmed != "" && w.confirmedDigest == w.digest:
+	case !found && !synced && w.confirmed != "" && w.confirmedDigest == w.digest && r.patience(w) > 0:
 		w.wait = true // it was in order before this start
-		return o, false, false
+		return member.Outcome{Retry: member.RetryAfter, After: r.patience(w)}, false, false
 	}
 	asConfirmed := found && w.confirmed != "" && seen.Hash == w.confirmed && seen.Digest == w.confirmedDigest
 	if asConfirmed && r.isOurs(seen) && !seen.Deleting && !seen.Paused.After(r.queue.opts.Clock.Now()) {
 		w.observed = seen.ResourceVersion
 	}
-	return o, false, found && seen.Digest == w.digest && w.confirmed != "" && seen.Hash != w.confirmed
+	return o, false, r.drifted(w, found && !seen.Deleting, !found && synced)
+}
+
+// drifted says that the copy, which was as it is wanted now, is no longer so or is gone.
+func (r *run) drifted(w *wanted, found, gone bool) bool {
+	held := w.confirmed != "" && w.confirmedDigest == w.digest
+	return held && (found || (gone && w.memory.last.UID != ""))
+}
+
+// patience is how long the first list of the kind is still awaited.
+func (r *run) patience(w *wanted) time.Duration {
+	now := r.queue.opts.Clock.Now()
+	if w.memory.waits.IsZero() {
+		w.memory.waits = now
+		r.queue.remember(r.key, w.memory)
+	}
+	return listWithin - now.Sub(w.memory.waits)
 }
 
 // write applies the manifest, unless that is suspended or would be another round of a fight.
@@ -133,8 +172,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
 	}
 	if wait, over := r.queue.fights.wait(r.key); drift && wait > 0 {
-		o := outcome(metav1.ConditionFalse, hubv1.ReasonContested,
-			"%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonContested, "%s", contested(over))
 		o.Retry, o.After = member.RetryAfter, wait
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
 		return o
@@ -148,16 +186,27 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		CreateNamespace: spec.Apply.CreateNamespace == nil || *spec.Apply.CreateNamespace,
 		NamespaceLabels: podSecurity(r.namespaceLabels),
 	})
-	if o.Wrote && len(o.Drifted) > 0 {
-		r.queue.fights.corrected(r.key, o.Drifted[0])
+	if o.Wrote && (drift || len(o.Drifted) > 0) {
+		over := member.FieldDrift{} // such as a copy that was deleted, or its marks
+		if len(o.Drifted) > 0 {
+			over = o.Drifted[0]
+		}
+		r.queue.fights.corrected(r.key, over)
 	}
 	return r.done(w.memory, o)
+}
+
+func contested(over member.FieldDrift) string {
+	if over.Path == "" {
+		return "somebody keeps deleting the copy or its marks; it is put back every 30 s: stop who does that, or take the cluster out of the placement"
+	}
+	return fmt.Sprintf("%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
 }
 
 // done remembers a successful outcome, so that the next run knows what is there before the watch says so.
 func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
-		mem.last = o
+		mem.last, mem.told = o, r.queue.opts.Clock.Now()
 		mem.last.Wrote, mem.last.Drifted = false, nil
 	} else {
 		mem.last = member.Outcome{}

@@ -37,7 +37,10 @@ type queue struct {
 // memory is what a queue keeps of one binding between runs. It may be lost at any time.
 type memory struct {
 	last member.Outcome // of the last apply, or of the withdrawal that was confirmed
+	told time.Time      // when the cluster said so
 	gvk  schema.GroupVersionKind
+	// waits is since when the first list of the kind is awaited.
+	waits time.Time
 
 	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
 	withdrawn *hubv1.Absence

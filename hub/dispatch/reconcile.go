@@ -46,7 +46,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	}
 	outcome, known := step(ctx)
 	if !known {
-		return reconcile.Result{}, nil
+		return q.retry(key, outcome), nil
 	}
 	q.opts.Recorder.Record(key, q.cluster, outcome)
 	if outcome.Wrote {

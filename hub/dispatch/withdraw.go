@@ -35,7 +35,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
 		return member.Outcome{}, false
 	}
-	r.cluster.Observe(gvk, r.key) // the delete event wakes the key
+	r.watch(r.queue.recall(r.key), gvk) // the delete event wakes the key
 	o := r.cluster.Withdraw(ctx, member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
 		Propagation: orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),

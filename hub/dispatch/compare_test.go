@@ -1,0 +1,158 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// fakeCluster answers with one observation and applies what it is given.
+type fakeCluster struct {
+	member.Cluster
+	seen    *member.Observation
+	synced  bool
+	holders map[schema.GroupVersionKind]bool
+	answer  member.Outcome
+	applies int
+}
+
+func (c *fakeCluster) IsHub() bool { return false }
+
+func (c *fakeCluster) Observation(schema.GroupVersionKind, types.NamespacedName) (o member.Observation, found, synced bool) {
+	if c.seen == nil {
+		return member.Observation{}, false, c.synced
+	}
+	return *c.seen, true, c.synced
+}
+
+func (c *fakeCluster) Observe(gvk schema.GroupVersionKind, _ types.NamespacedName) {
+	if c.holders == nil {
+		c.holders = map[schema.GroupVersionKind]bool{}
+	}
+	c.holders[gvk] = true
+}
+
+func (c *fakeCluster) Forget(gvk schema.GroupVersionKind, _ types.NamespacedName) {
+	delete(c.holders, gvk)
+}
+
+func (c *fakeCluster) Apply(context.Context, member.ApplyIntent) member.Outcome {
+	c.applies++
+	return c.answer
+}
+
+var (
+	now    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	object = hubv1.ObjectIdentity{Group: "test.hanse.dev", Kind: "Widget", Namespace: "ns", Name: "web"}
+	kind   = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
+)
+
+// newRun is a run for one cluster at the given time after now.
+func newRun(c member.Cluster, after time.Duration) *run {
+	b := hubv1.NewBinding(object.BindingKey())
+	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
+	clock := testclock.NewFakePassiveClock(now.Add(after))
+	q := &queue{opts: Options{Clock: clock}, fights: newFights(clock), memory: map[types.NamespacedName]memory{}}
+	return &run{
+		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
+		object: hubv1.SelectableObject{ObjectIdentity: object},
+	}
+}
+
+func TestCompare(t *testing.T) {
+	// The copy was last confirmed at version 20, with digest d and hash h.
+	last := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
+	copied := func(version, digest, hash string) *member.Observation {
+		return &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: version, Digest: digest, Hash: hash}
+	}
+	type verdict struct {
+		known, waits, drift bool
+		after               time.Duration // of the next try
+	}
+	tests := map[string]struct {
+		last     *member.Outcome // nil: this process has not written; then the row says d and h
+		after    time.Duration
+		waits    time.Duration // the first list was awaited from this time on; 0: not yet
+		seen     *member.Observation
+		unsynced bool
+		digest   string // wanted
+		want     verdict
+	}{
+		"a copy as it is wanted is known":                      {seen: copied("20", "d", "h"), want: verdict{known: true}},
+		"a copy that was changed has drifted":                  {seen: copied("21", "d", "x"), want: verdict{drift: true}},
+		"a copy that lost its digest has drifted":              {seen: copied("21", "", "x"), want: verdict{drift: true}},
+		"a copy of an older template has not drifted":          {seen: copied("20", "d", "h"), digest: "new"},
+		"a copy that is gone has drifted if this process held": {last: &last, want: verdict{drift: true}},
+		"a copy that is gone is made again":                    {},
+		"our own write is waited for": {
+			last: &last, after: time.Second, seen: copied("10", "old", "x"), want: verdict{known: true, after: 9 * time.Second},
+		},
+		"a write that never comes back is asked for": {
+			last: &last, after: backWithin, seen: copied("10", "old", "x"), want: verdict{drift: true},
+		},
+		"a cluster that was restored to a good copy is in order": {
+			last: &last, after: time.Hour, seen: copied("10", "d", "h"), want: verdict{known: true},
+		},
+		"the first list is waited for": {unsynced: true, want: verdict{waits: true, after: listWithin}},
+		"the first list is waited for only so long": {
+			unsynced: true, after: listWithin + time.Second, waits: time.Second,
+		},
+		"a new template does not wait for the first list": {unsynced: true, digest: "new"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(&fakeCluster{seen: tc.seen, synced: !tc.unsynced}, tc.after)
+			w := &wanted{digest: "d", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d"}
+			if tc.digest != "" {
+				w.digest = tc.digest
+			}
+			if tc.last != nil {
+				w.memory.last, w.memory.told = *tc.last, now
+			}
+			if tc.waits != 0 {
+				w.memory.waits = now.Add(tc.waits)
+			}
+			o, known, drift := r.compare(w)
+			if got := (verdict{known, w.wait, drift, o.After}); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if known && o.Applied != metav1.ConditionTrue {
+				t.Errorf("known, but %+v", o)
+			}
+		})
+	}
+}
+
+func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
+	c := &fakeCluster{}
+	r := newRun(c, 0)
+	older := schema.GroupVersionKind{Group: kind.Group, Version: "v1beta1", Kind: kind.Kind}
+	r.watch(r.queue.recall(r.key), older)
+	r.watch(r.queue.recall(r.key), kind)
+	if diff := cmp.Diff(map[schema.GroupVersionKind]bool{kind: true}, c.holders); diff != "" {
+		t.Errorf("watched (-want +got):\n%s", diff)
+	}
+}
+
+func TestACopyThatKeepsBeingDeletedIsContested(t *testing.T) {
+	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h", Wrote: true}}
+	r := newRun(c, 0)
+	for range fightRounds + 1 { // the first one is no correction
+		if o := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
+			t.Fatalf("write %d: %+v", c.applies, o)
+		}
+	}
+	o := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, true)
+	if o.Reason != hubv1.ReasonContested || o.After != fightCalm || c.applies != fightRounds+1 {
+		t.Errorf("after %d writes: %+v", c.applies, o)
+	}
+}
