@@ -94,8 +94,15 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// WakeCluster queues every binding that names the cluster, behind whatever changes now.
+// WakeCluster queues every binding that names the cluster, and those that named it when it was last there, behind whatever
+// changes now.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
+	d.mu.RLock()
+	q := d.queues[cluster]
+	d.mu.RUnlock()
+	if q != nil {
+		q.addRemembered(lowPriority)
+	}
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 }
 

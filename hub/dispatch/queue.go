@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,6 +144,16 @@ func (q *queue) remember(key types.NamespacedName, m memory) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.memory[key] = m
+}
+
+// addRemembered queues every key of which something is remembered, so that it is dropped if the cluster has no part in it any more.
+func (q *queue) addRemembered(priority int) {
+	q.mu.Lock()
+	keys := slices.Collect(maps.Keys(q.memory))
+	q.mu.Unlock()
+	for _, key := range keys {
+		q.add(key, priority, 0)
+	}
 }
 
 func (q *queue) recall(key types.NamespacedName) memory {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,7 +42,7 @@ func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error
 }
 
 func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject) {
-	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
 	if before != nil {
@@ -53,20 +54,34 @@ func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject) {
 }
 
 func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.OverridePolicyObject) {
-	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
 }
 
+// sameSpec is false also for another object of the same name: if the watch missed the end of the first, the second comes as its change.
+func sameSpec(before, after client.Object) bool {
+	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration()
+}
+
 func (d *Dispatcher) placementChanged(ctx context.Context, before, after hubv1.PlacementObject) {
-	if after == nil || (before != nil && before.GetGeneration() == after.GetGeneration()) {
+	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
-		ref := b.BindingSpec().PlacementRef
-		return ref != nil && ref.UID == after.GetUID()
+		return (after != nil && follows(b, after)) || (before != nil && follows(b, before) && withdraws(b))
 	})
+}
+
+func follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
+	ref := b.BindingSpec().PlacementRef
+	return ref != nil && ref.UID == p.GetUID()
+}
+
+// withdraws is true for a binding with a withdrawal to be done. A placement that is gone holds it up no more.
+func withdraws(b hubv1.BindingObject) bool {
+	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
 func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.MemberCluster) {

@@ -50,7 +50,7 @@ func keyOf[T hubv1.BindingObject](_ context.Context, b T) []key { return []key{h
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
 func bindingMoved[T hubv1.BindingObject](before, after T) bool {
-	return before.GetGeneration() != after.GetGeneration() ||
+	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		len(before.GetFinalizers()) != len(after.GetFinalizers()) ||
 		!maps.Equal(withdrawnRows(before), withdrawnRows(after))
@@ -68,8 +68,9 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
+// specMoved is true also for another object of the same name: if the watch missed the end of the first, the second comes as its change.
 func specMoved[T client.Object](before, after T) bool {
-	return before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 }
 
 // clusterMoved compares what decisions see of a cluster.

@@ -1,0 +1,87 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// listed is a client that lists these bindings.
+type listed struct {
+	client.Client
+	bindings []hubv1.ResourceBinding
+}
+
+func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if all, ok := list.(*hubv1.ResourceBindingList); ok {
+		all.Items = l.bindings
+	}
+	return nil
+}
+
+// bindingFor follows the placement with that uid and has one target, in cluster eu.
+func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceBinding {
+	b := hubv1.ResourceBinding{}
+	b.Namespace, b.Name = "ns", name
+	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Name: "p", UID: types.UID(placement)}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: state}}
+	return b
+}
+
+// woken are the names of the bindings that are queued for cluster eu by what f does.
+func woken(remembered []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
+	q := &queue{memory: map[types.NamespacedName]memory{}}
+	for _, name := range remembered {
+		q.memory[types.NamespacedName{Namespace: "ns", Name: name}] = memory{}
+	}
+	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
+	var names []string
+	for _, e := range q.early { // it has no workers yet
+		names = append(names, e.key.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestAPlacementWakesItsBindings(t *testing.T) {
+	placement := func(uid string, generation int64) hubv1.PlacementObject {
+		p := &hubv1.Placement{}
+		p.Namespace, p.Name, p.UID, p.Generation = "ns", "p", types.UID(uid), generation
+		return p
+	}
+	bindings := []hubv1.ResourceBinding{
+		bindingFor("holds", "one", hubv1.TargetPresent), bindingFor("withdraws", "one", hubv1.TargetAbsent), bindingFor("other", "two", hubv1.TargetAbsent),
+	}
+	tests := map[string]struct {
+		before, after hubv1.PlacementObject
+		want          []string
+	}{
+		"a change of its status wakes none":                       {before: placement("one", 1), after: placement("one", 1)},
+		"a change of its spec wakes all that follow it":           {before: placement("one", 1), after: placement("one", 2), want: []string{"holds", "withdraws"}},
+		"its end wakes those that withdraw":                       {before: placement("one", 1), want: []string{"withdraws"}},
+		"another one of the same name and generation is a change": {before: placement("one", 1), after: placement("two", 1), want: []string{"other", "withdraws"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := woken(nil, bindings, func(d *Dispatcher) { d.placementChanged(t.Context(), tc.before, tc.after) })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAClusterThatIsBackWakesWhatNamesItAndWhatNamedIt(t *testing.T) {
+	got := woken([]string{"dropped"}, []hubv1.ResourceBinding{bindingFor("holds", "one", hubv1.TargetPresent)}, func(d *Dispatcher) {
+		d.WakeCluster(t.Context(), "eu")
+	})
+	if diff := cmp.Diff([]string{"dropped", "holds"}, got); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+}
