@@ -293,7 +293,7 @@ type fakeFleet struct {
 	mu    sync.Mutex
 	links map[string]member.LinkState
 	ended map[string]bool // clusters whose link was ended; those of which nothing is said are connected
-	hub   string // the cluster that is the hub itself
+	hub   string          // the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
 }
 
