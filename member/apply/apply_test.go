@@ -163,7 +163,7 @@ func TestReportLeavesDriftAlone(t *testing.T) {
 
 			in = w.intent(tc.fields, tc.digest)
 			in.FieldConflict, in.Confirmed = hubv1.FieldConflictReport, hash
-			out := w.apply(in, failed(hubv1.ReasonFieldConflict, member.RetryNever))
+			out := w.apply(in, failed(hubv1.ReasonFieldConflict, member.RetrySlowly))
 			if diff := cmp.Diff(tc.want, out.Drifted); diff != "" {
 				t.Error(diff)
 			}
@@ -199,7 +199,7 @@ func TestReportTakesTheServersWordForASharedField(t *testing.T) {
 	}
 	in = w.intent(map[string]any{"size": int64(4)}, "d2")
 	in.FieldConflict = hubv1.FieldConflictReport
-	out := w.apply(in, failed(hubv1.ReasonFieldConflict, member.RetryNever))
+	out := w.apply(in, failed(hubv1.ReasonFieldConflict, member.RetrySlowly))
 	if diff := cmp.Diff([]member.FieldDrift{{Path: ".spec.size", Manager: "argo"}}, out.Drifted); diff != "" {
 		t.Error(diff)
 	}

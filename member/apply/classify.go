@@ -169,7 +169,7 @@ func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
 	}
 	slices.SortFunc(drift, func(a, b member.FieldDrift) int { return strings.Compare(a.Path+a.Manager, b.Path+b.Manager) })
 	drift = drift[:min(len(drift), 3)]
-	out := refused(hubv1.ReasonFieldConflict, member.RetryNever, "%s", conflictText(drift))
+	out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", conflictText(drift))
 	out.Drifted = drift
 	return seen(out, live)
 }

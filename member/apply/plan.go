@@ -87,7 +87,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	}
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: drift(in, manifest, live)}
 	if !p.force && len(p.drift) > 0 {
-		out := refused(hubv1.ReasonFieldConflict, member.RetryNever, "%s", conflictText(p.drift))
+		// A value that is changed back stays the other's: no event tells of it.
+		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
 	}
