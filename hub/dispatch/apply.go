@@ -144,10 +144,10 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		return member.Outcome{Retry: member.RetryAfter, After: r.patience(w)}, false, false
 	}
 	asConfirmed := found && w.confirmed != "" && seen.Hash == w.confirmed && seen.Digest == w.confirmedDigest
-	if asConfirmed && r.isOurs(seen) && !seen.Deleting && !seen.Paused.After(r.queue.opts.Clock.Now()) {
+	if asConfirmed && r.isOurs(seen) && !seen.Deleting && !r.paused(seen) {
 		w.observed = seen.ResourceVersion
 	}
-	return o, false, r.drifted(w, found && !seen.Deleting, !found && synced)
+	return o, false, r.drifted(w, found && !seen.Deleting && !r.paused(seen), !found && synced)
 }
 
 // drifted says that the copy, which was as it is wanted now, is no longer so or is gone.
@@ -216,9 +216,14 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 	return o
 }
 
-// settled says that the member holds exactly what is wanted.
+// paused says that the member's admin wants the copy left alone, which only the answer to an apply tells.
+func (r *run) paused(seen member.Observation) bool {
+	return seen.Paused.After(r.queue.opts.Clock.Now())
+}
+
+// settled says that the member holds exactly what is wanted, and that there is no more to say.
 func (r *run) settled(seen member.Observation, w *wanted) bool {
-	return r.isOurs(seen) && seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting
+	return r.isOurs(seen) && seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen)
 }
 
 // isOurs says that the copy is of this very hub object.

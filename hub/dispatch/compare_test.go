@@ -74,6 +74,8 @@ func TestCompare(t *testing.T) {
 	copied := func(version, digest, hash string) *member.Observation {
 		return &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: version, Digest: digest, Hash: hash}
 	}
+	paused := copied("21", "d", "h")
+	paused.Paused = now.Add(time.Hour)
 	type verdict struct {
 		known, waits, drift bool
 		after               time.Duration // of the next try
@@ -87,12 +89,14 @@ func TestCompare(t *testing.T) {
 		digest   string // wanted
 		want     verdict
 	}{
-		"a copy as it is wanted is known":                      {seen: copied("20", "d", "h"), want: verdict{known: true}},
-		"a copy that was changed has drifted":                  {seen: copied("21", "d", "x"), want: verdict{drift: true}},
-		"a copy that lost its digest has drifted":              {seen: copied("21", "", "x"), want: verdict{drift: true}},
-		"a copy of an older template has not drifted":          {seen: copied("20", "d", "h"), digest: "new"},
-		"a copy that is gone has drifted if this process held": {last: &last, want: verdict{drift: true}},
-		"a copy that is gone is made again":                    {},
+		"a copy as it is wanted is known":                       {seen: copied("20", "d", "h"), want: verdict{known: true}},
+		"a copy that was changed has drifted":                   {seen: copied("21", "d", "x"), want: verdict{drift: true}},
+		"a copy that lost its digest has drifted":               {seen: copied("21", "", "x"), want: verdict{drift: true}},
+		"a copy on pause is asked for, so that its row says so": {seen: paused},
+		"a pause that is over is none":                          {seen: paused, after: 2 * time.Hour, want: verdict{known: true}},
+		"a copy of an older template has not drifted":           {seen: copied("20", "d", "h"), digest: "new"},
+		"a copy that is gone has drifted if this process held":  {last: &last, want: verdict{drift: true}},
+		"a copy that is gone is made again":                     {},
 		"our own write is waited for": {
 			last: &last, after: time.Second, seen: copied("10", "old", "x"), want: verdict{known: true, after: 9 * time.Second},
 		},
