@@ -122,38 +122,52 @@ const (
 	listWithin = 30 * time.Second
 )
 
-// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the copy.
-func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
-	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
-	seen, found, synced := r.cluster.Observation(w.memory.gvk, key)
-	last := w.memory.last
-	notBack := (!found && !synced) || (found && older(seen.ResourceVersion, last.ResourceVersion))
-	sinceTold := r.queue.opts.Clock.Since(w.memory.told)
-	switch {
-	case last.ResourceVersion != "" && last.Digest == w.digest && notBack && sinceTold < backWithin:
-		if last.Retry == member.RetryNever {
-			last.Retry, last.After = member.RetryAfter, backWithin-sinceTold // unless its event comes, which wakes the key
-		}
-		return last, true, false
-	case found && r.settled(seen, w):
-		o := outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
-		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
-		return r.done(w.memory, o), true, false
-	case !found && !synced && w.confirmed != "" && w.confirmedDigest == w.digest && r.patience(w) > 0:
-		w.wait = true // it was in order before this start
-		return member.Outcome{Retry: member.RetryAfter, After: r.patience(w)}, false, false
-	}
-	asConfirmed := found && w.confirmed != "" && seen.Hash == w.confirmed && seen.Digest == w.confirmedDigest
-	if asConfirmed && r.isOurs(seen) && !seen.Deleting && !r.paused(seen) {
-		w.observed = seen.ResourceVersion
-	}
-	return o, false, r.drifted(w, found && !seen.Deleting && !r.paused(seen), !found && synced)
+// sight is what the cluster's watch shows of the copy.
+type sight struct {
+	member.Observation
+	found, synced bool
 }
 
-// drifted says that the copy, which was as it is wanted now, is no longer so or is gone.
-func (r *run) drifted(w *wanted, found, gone bool) bool {
-	held := w.confirmed != "" && w.confirmedDigest == w.digest
-	return held && (found || (gone && w.memory.last.UID != ""))
+// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the copy.
+func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
+	var seen sight
+	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	seen.Observation, seen.found, seen.synced = r.cluster.Observation(w.memory.gvk, key)
+	held := w.confirmed != "" && w.confirmedDigest == w.digest // when it was last looked at
+	switch due := r.due(seen, w); {
+	case due > 0:
+		o = w.memory.last
+		if o.Retry == member.RetryNever {
+			o.Retry, o.After = member.RetryAfter, due // unless its event comes, which wakes the key
+		}
+		return o, true, false
+	case r.settled(seen, w):
+		o = outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
+		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
+		return r.done(w.memory, o), true, false
+	}
+	if unlisted := !seen.found && !seen.synced; unlisted && held {
+		if patience := r.patience(w); patience > 0 {
+			w.wait = true // it was in order before this start
+			return member.Outcome{Retry: member.RetryAfter, After: patience}, false, false
+		}
+	}
+	if r.asConfirmed(seen, w) && seen.Digest == w.confirmedDigest {
+		w.observed = seen.ResourceVersion
+	}
+	changed := seen.found && !seen.Deleting && !r.paused(seen)
+	gone := !seen.found && seen.synced && w.memory.last.UID != ""
+	return o, false, held && (changed || gone)
+}
+
+// due is how long our own write of what is wanted may still take to come back by the watch; not positive if none is awaited.
+func (r *run) due(seen sight, w *wanted) time.Duration {
+	last := w.memory.last
+	notBack := (!seen.found && !seen.synced) || (seen.found && older(seen.ResourceVersion, last.ResourceVersion))
+	if last.ResourceVersion == "" || last.Digest != w.digest || !notBack {
+		return 0
+	}
+	return backWithin - r.queue.opts.Clock.Since(w.memory.told)
 }
 
 // patience is how long the first list of the kind is still awaited.
@@ -217,18 +231,17 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 }
 
 // paused says that the member's admin wants the copy left alone, which only the answer to an apply tells.
-func (r *run) paused(seen member.Observation) bool {
-	return seen.Paused.After(r.queue.opts.Clock.Now())
-}
+func (r *run) paused(seen sight) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
 // settled says that the member holds exactly what is wanted, and that there is no more to say.
-func (r *run) settled(seen member.Observation, w *wanted) bool {
-	return r.isOurs(seen) && seen.Digest == w.digest && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen)
+func (r *run) settled(seen sight, w *wanted) bool {
+	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
-// isOurs says that the copy is of this very hub object.
-func (r *run) isOurs(seen member.Observation) bool {
-	return seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
+// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written.
+func (r *run) asConfirmed(seen sight, w *wanted) bool {
+	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
+	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen)
 }
 
 // older is false if the two cannot be compared: then the write is repeated, which changes nothing.

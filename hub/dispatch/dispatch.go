@@ -128,7 +128,7 @@ func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
 	q := d.queues[cluster]
 	d.mu.RUnlock()
 	if q != nil {
-		q.add(binding, normalPriority, 0)
+		q.add(binding, normalPriority)
 	}
 }
 
@@ -138,7 +138,7 @@ func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
 	defer d.mu.RUnlock()
 	for _, t := range b.BindingSpec().Clusters {
 		if q := d.queues[t.Name]; q != nil {
-			q.add(key, priority, 0)
+			q.add(key, priority)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hub
 		for _, c := range clusters {
 			d.mu.RLock()
 			if q := d.queues[c]; q != nil {
-				q.add(client.ObjectKeyFromObject(b), priority, 0)
+				q.add(client.ObjectKeyFromObject(b), priority)
 			}
 			d.mu.RUnlock()
 		}

@@ -105,14 +105,14 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-func (q *queue) add(key types.NamespacedName, priority int, after time.Duration) {
+func (q *queue) add(key types.NamespacedName, priority int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.work == nil {
 		q.early = append(q.early, earlyKey{key: key, priority: priority})
 		return
 	}
-	q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, key)
+	q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
 }
 
 // retry turns an outcome into the next try of its key. Delays are spread by a fifth, so that the keys of a member that
@@ -152,7 +152,7 @@ func (q *queue) addRemembered(priority int) {
 	keys := slices.Collect(maps.Keys(q.memory))
 	q.mu.Unlock()
 	for _, key := range keys {
-		q.add(key, priority, 0)
+		q.add(key, priority)
 	}
 }
 
