@@ -61,7 +61,8 @@ func checkAudit(ctx context.Context) error {
 			}
 			maps.Copy(used, here)
 			for _, r := range refused {
-				if !slices.Contains(provoked, r) {
+				// Frankfurt's API server is killed: one that has just started knows no roles yet, and refuses everything.
+				if cluster != suite.Members[frankfurt] && !slices.Contains(provoked, r) {
 					errs = append(errs, fmt.Errorf("%s refused %s: a rule is missing", cluster.Name, r))
 				}
 			}

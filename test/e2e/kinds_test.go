@@ -136,6 +136,50 @@ func TestAClusterPlacementWithANamespaceSelectorSelectsNamespacedObjects(t *test
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, other, 3) })
 }
 
+func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
+	ctx := t.Context()
+	crd := trinketCRD()
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-trinkets"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "apiextensions.k8s.io", Kind: crd.GetKind(), Name: crd.GetName()}}
+	p.Spec.Clusters = hubv1.ClusterSelection{Names: []string{singapore, shanghai}}
+	p.Spec.Deletion.WhenDeleted = hubv1.RemovalDelete // and nothing about whenUnselected
+	must(t, suite.Hub.Create(ctx, p))
+	must(t, suite.Hub.Create(ctx, crd))
+	t.Cleanup(func() {
+		clean := context.WithoutCancel(t.Context())
+		_ = suite.Hub.Delete(clean, p)
+		_ = suite.Hub.Delete(clean, trinketCRD())
+		_ = suite.Members[singapore].Delete(clean, trinketCRD())
+	})
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return rowIs(ctx, crd, m, metav1.ConditionTrue, "") })
+	}
+	exclude := fmt.Appendf(nil, `{"spec":{"clusters":{"excludedNames":[%q]}}}`, singapore)
+	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, exclude)))
+	eventually(t, normal, func() error { return noRow(ctx, crd, singapore) })
+	must(t, suite.Hub.Delete(ctx, trinketCRD()))
+	eventually(t, normal, func() error { return goneFrom(ctx, shanghai, crd) })
+	eventually(t, normal, func() error { return noBinding(ctx, crd) })
+	left, err := on(ctx, singapore, crd)
+	must(t, err)
+	must(t, unmarked(left))
+}
+
+// trinketCRD defines a kind that nobody uses.
+func trinketCRD() *unstructured.Unstructured {
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "test.hanse.dev", "scope": "Namespaced",
+		"names": map[string]any{"kind": "Trinket", "listKind": "TrinketList", "plural": "trinkets", "singular": "trinket"},
+		"versions": []any{map[string]any{
+			"name": "v1", "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+		}},
+	}}}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("trinkets.test.hanse.dev")
+	return crd
+}
+
 func TestAKindThatTheHubWouldActOnIsRefused(t *testing.T) {
 	ctx := t.Context()
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-roles"}}
