@@ -147,8 +147,8 @@ func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := grants{kinds: kinds}.rules()
-	if len(rules) != 4 {
-		t.Errorf("got %d rules, want two for facts and one per group", len(rules))
+	if len(rules) != 5 {
+		t.Errorf("got %d rules, want three for facts and one per group", len(rules))
 	}
 	if diff := cmp.Diff([]string{"apps/deployments", "apps/statefulsets", "configmaps"}, granted(rules)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
