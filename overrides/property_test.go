@@ -132,9 +132,10 @@ func TestNamesOfPoliciesWithoutConflictChangeNothing(t *testing.T) {
 			t.Fatalf("%s\n%s\n%s\n-one first +the other first:\n%s", raw(template).Raw, raw(one).Raw, raw(other).Raw, diff)
 		}
 	})
-	if agreed == 0 {
+	if agreed == 0 && !testing.Short() { // a short run draws too few pairs to be sure of one that agrees
 		t.Error("no two policies without a conflict were drawn")
 	}
+	t.Logf("%d pairs of policies agreed", agreed)
 }
 
 func TestStrippingTwiceIsStrippingOnce(t *testing.T) {
