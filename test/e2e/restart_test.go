@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/fleet"
 )
 
 // TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing fans 200 objects out to 3 members, kills the hub in the middle,
@@ -103,13 +105,14 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 10) })
 	uids := memberUIDs(ctx, t, ns)
 	for i := range 20 {
-		if i%2 == 0 {
-			must(t, suite.hub.Kill())
+		if i%5 == 0 {
+			must(t, suite.hub.Kill()) // its Lease has to run out
 		} else {
 			must(t, suite.hub.Stop())
 		}
 		startHub(t)
-		if i%5 == 0 { // let it work for a while every now and then
+		eventually(t, normal, func() error { return leads(ctx) })
+		if i%2 == 0 { // every other one has something to do
 			must(t, suite.Hub.Patch(ctx, widget(ns, "w-0"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 10+i))))
 			eventually(t, time.Minute, func() error { return replicasOn(ctx, shanghai, widget(ns, "w-0"), int64(10+i)) })
 		}
@@ -124,6 +127,24 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	for name := range uids {
 		t.Errorf("%s was deleted", name)
 	}
+}
+
+// leads is nil if the suite's hub leads: before that it deletes nothing for a poor reason.
+func leads(ctx context.Context) error {
+	page, err := fleet.Page(ctx, suite.hub.Metrics)
+	if err != nil {
+		return err
+	}
+	samples, err := fleet.Samples(page, "leader_election_master_status")
+	if err != nil {
+		return err
+	}
+	for _, s := range samples {
+		if s.Value == 1 {
+			return nil
+		}
+	}
+	return errors.New("the hub does not lead yet")
 }
 
 // startHub starts the suite's hub again and waits until the members are ready.
