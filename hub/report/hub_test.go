@@ -152,6 +152,14 @@ func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructure
 	if err := w.client.Create(w.t.Context(), b); err != nil {
 		w.t.Fatal(err)
 	}
+	if w.reporter != nil {
+		// What reports an outcome has the binding from the same cache: there is none before the reporter knows the binding.
+		w.eventually("the binding in the cache", func() (bool, string) {
+			w.reporter.mu.Lock()
+			defer w.reporter.mu.Unlock()
+			return w.reporter.entries[id.BindingKey()] != nil, name
+		})
+	}
 	return o
 }
 
