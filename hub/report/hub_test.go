@@ -152,14 +152,6 @@ func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructure
 	if err := w.client.Create(w.t.Context(), b); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.reporter != nil {
-		// What reports an outcome has the binding from the same cache: there is none before the reporter knows the binding.
-		w.eventually("the binding in the cache", func() (bool, string) {
-			w.reporter.mu.Lock()
-			defer w.reporter.mu.Unlock()
-			return w.reporter.entries[id.BindingKey()] != nil, name
-		})
-	}
 	return o
 }
 
@@ -171,7 +163,14 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	w.observe(o, cluster, health, observed)
-	w.reporter.Record(w.id(o.GetName()).BindingKey(), cluster, w.outcome(o))
+	key := w.id(o.GetName()).BindingKey()
+	// What reports an outcome has the binding from the same cache: there is none before the reporter can know the binding.
+	w.eventually("the binding to be known", func() (bool, string) {
+		w.reporter.mu.Lock()
+		defer w.reporter.mu.Unlock()
+		return w.reporter.entries[key] != nil, key.String()
+	})
+	w.reporter.Record(key, cluster, w.outcome(o))
 }
 
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {

@@ -70,12 +70,12 @@ func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
 func TestManyFanOutsAtOnce(t *testing.T) {
 	const objects = 100
 	w := newWorld(t, "Widget")
-	w.start()
-	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
 	var all []*unstructured.Unstructured
 	for i := range objects {
 		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
 	}
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+	w.start() // once all are there: making them may take longer than a window lasts
 	for _, cluster := range []string{"a", "b", "c"} { // each member at its own pace
 		for _, o := range all {
 			w.applied(o, cluster, hubv1.HealthHealthy, two)
