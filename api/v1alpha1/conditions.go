@@ -18,6 +18,8 @@ const (
 	ConditionApplied = "Applied"
 	// ConditionHealthy of a binding or placement: every target's object is healthy.
 	ConditionHealthy = "Healthy"
+	// ConditionContested of a binding: somebody on a member keeps changing what Hanse applies. Absent while nobody does.
+	ConditionContested = "Contested"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
 	ConditionStatusWritten = "StatusWritten"
 	// ConditionRowsTruncated of a binding: healthy rows were cut to stay within the size limit.
@@ -106,6 +108,12 @@ const (
 	ReasonIsTemplate         = "IsTemplate"
 	ReasonClusterMissing     = "ClusterMissing"
 	ReasonTemplateMissing    = "TemplateMissing"
+	ReasonCompleted          = "Completed"     // the copy ran to completion and is not made anew
+	ReasonNotRecreated       = "NotRecreated"  // the copy vanished and apply.recreate is Never
+	ReasonFieldsDropped      = "FieldsDropped" // applied without fields that the member does not know
+	ReasonInSync             = "InSync"        // apply.mode is ReportOnly: nothing would change
+	ReasonDiffers            = "Differs"       // apply.mode is ReportOnly: these fields would change
+	ReasonMissing            = "Missing"       // apply.mode is ReportOnly: the object would be made
 )
 
 // Reasons of StatusWritten and RowsTruncated.

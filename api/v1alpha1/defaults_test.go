@@ -11,7 +11,7 @@ const placementDefaults = `
 priority: 0
 preemption: Never
 hubExecution: Refused
-apply: {adoption: Never, fieldConflict: Take, createNamespace: true}
+apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
 deletion: {propagationPolicy: Background}
 suspend: {}
 statusAggregation: {mode: OnObject}
@@ -49,7 +49,7 @@ leave: {policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
 priority: 0
 preemption: Never
 hubExecution: Refused
-apply: {adoption: Never, fieldConflict: Take, createNamespace: true}
+apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
 deletion: {whenDeleted: Orphan, propagationPolicy: Background}
 suspend: {}
 statusAggregation: {mode: OnObject}

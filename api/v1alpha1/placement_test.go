@@ -21,7 +21,14 @@ clusters:
   excludedNames: [eu-2]
   labelSelector: {matchExpressions: [{key: topology.kubernetes.io/region, operator: In, values: [eu-central-1]}]}
   tolerations: [{key: maintenance, operator: Exists, effect: NoExecute}]
-apply: {adoption: Always, fieldConflict: Report, createNamespace: false}
+apply:
+  mode: ReportOnly
+  adoption: IfNoDiff
+  fieldConflict: Report
+  unknownFields: Drop
+  memberOwnedFields: [/spec/replicas, /metadata/labels/example.com~1tier]
+  recreate: Never
+  createNamespace: false
 deletion: {whenDeleted: Orphan, whenUnselected: Delete, propagationPolicy: Foreground}
 suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
 statusAggregation: {mode: BindingOnly}
@@ -81,6 +88,15 @@ statusAggregation: {mode: BindingOnly}
 	"33 tolerations":                              {spec: selectThings + "clusters: {names: [a], tolerations: " + many(33, "{operator: Exists}") + "}", says: "spec.clusters.tolerations: Too many: 33"},
 
 	"an adoption that is not there":          {spec: placementSpec + "apply: {adoption: Sometimes}", says: `spec.apply.adoption: Unsupported value: "Sometimes"`},
+	"a mode that is not there":               {spec: placementSpec + "apply: {mode: Dream}", says: `spec.apply.mode: Unsupported value: "Dream"`},
+	"unknownFields that are not there":       {spec: placementSpec + "apply: {unknownFields: Guess}", says: `spec.apply.unknownFields: Unsupported value: "Guess"`},
+	"a recreate that is not there":           {spec: placementSpec + "apply: {recreate: Twice}", says: `spec.apply.recreate: Unsupported value: "Twice"`},
+	"a member-owned field without a slash":   {spec: placementSpec + "apply: {memberOwnedFields: [spec.replicas]}", says: "spec.apply.memberOwnedFields[0] in body should match"},
+	"all of spec is the member's":            {spec: placementSpec + "apply: {memberOwnedFields: [/spec]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
+	"the status is the member's anyway":      {spec: placementSpec + "apply: {memberOwnedFields: [/status/phase]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
+	"the name is not the member's":           {spec: placementSpec + "apply: {memberOwnedFields: [/metadata/name]}", says: "name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"},
+	"the same member-owned field twice":      {spec: placementSpec + "apply: {memberOwnedFields: [/spec/a, /spec/a]}", says: "spec.apply.memberOwnedFields[1]: Duplicate value"},
+	"33 member-owned fields":                 {spec: placementSpec + "apply: {memberOwnedFields: " + many(33, "/spec/f%d") + "}", says: "spec.apply.memberOwnedFields: Too many: 33"},
 	"a fieldConflict that is not there":      {spec: placementSpec + "apply: {fieldConflict: Ignore}", says: `spec.apply.fieldConflict: Unsupported value: "Ignore"`},
 	"a whenDeleted that is not there":        {spec: placementSpec + "deletion: {whenDeleted: Keep}", says: `spec.deletion.whenDeleted: Unsupported value: "Keep"`},
 	"a whenUnselected that is not there":     {spec: placementSpec + "deletion: {whenUnselected: Keep}", says: `spec.deletion.whenUnselected: Unsupported value: "Keep"`},

@@ -189,12 +189,14 @@ type ClusterSelection struct {
 }
 
 // Adoption says what to do about an object that exists on the member and is not the hub's.
-// +kubebuilder:validation:Enum=Never;Always
+// +kubebuilder:validation:Enum=Never;IfNoDiff;Always
 type Adoption string
 
 const (
 	// AdoptionNever leaves the object alone and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
+	// AdoptionIfNoDiff takes the object over if a dry run shows that no value of it would change but Hanse's marks, unless another hub owns it.
+	AdoptionIfNoDiff Adoption = "IfNoDiff"
 	// AdoptionAlways takes the object over, unless another hub owns it.
 	AdoptionAlways Adoption = "Always"
 )
@@ -210,8 +212,48 @@ const (
 	FieldConflictReport FieldConflict = "Report"
 )
 
+// ApplyMode says whether members are written at all.
+// +kubebuilder:validation:Enum=Enforce;ReportOnly
+type ApplyMode string
+
+const (
+	// ApplyEnforce writes to members.
+	ApplyEnforce ApplyMode = "Enforce"
+	// ApplyReportOnly writes nothing to members and reports what would be changed.
+	ApplyReportOnly ApplyMode = "ReportOnly"
+)
+
+// UnknownFields says what to do about fields that a member's schema of the kind does not have.
+// +kubebuilder:validation:Enum=Reject;Drop
+type UnknownFields string
+
+const (
+	// UnknownFieldsReject leaves the member's object as it is and reports FieldsNotServed.
+	UnknownFieldsReject UnknownFields = "Reject"
+	// UnknownFieldsDrop sends the object without them and says which.
+	UnknownFieldsDrop UnknownFields = "Drop"
+)
+
+// Recreate says whether a copy that vanished from a member is made anew.
+// +kubebuilder:validation:Enum=Always;UntilCompleted;Never
+type Recreate string
+
+const (
+	// RecreateAlways makes it anew.
+	RecreateAlways Recreate = "Always"
+	// RecreateUntilCompleted makes it anew unless it runs to completion, such as a Job, and was seen complete or failed.
+	RecreateUntilCompleted Recreate = "UntilCompleted"
+	// RecreateNever leaves it away until the object changes.
+	RecreateNever Recreate = "Never"
+)
+
 // ApplyPolicy says how objects are written to members.
 type ApplyPolicy struct {
+	// mode ReportOnly writes nothing to members and reports what would be changed. Default Enforce.
+	// +optional
+	// +kubebuilder:default=Enforce
+	Mode ApplyMode `json:"mode,omitempty"`
+
 	// adoption of an object that is already there. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
@@ -221,6 +263,26 @@ type ApplyPolicy struct {
 	// +optional
 	// +kubebuilder:default=Take
 	FieldConflict FieldConflict `json:"fieldConflict,omitempty"`
+
+	// unknownFields is what happens to fields that the member's schema of the kind does not have. Default Reject.
+	// +optional
+	// +kubebuilder:default=Reject
+	UnknownFields UnknownFields `json:"unknownFields,omitempty"`
+
+	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas, that are set when the object is made and
+	// left to the member from then on. They name keys of objects only, not places in lists. At most 32.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(/([^/~]|~[01])+)+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !(p in ['/apiVersion', '/kind', '/metadata', '/status', '/spec']) && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"
+	MemberOwnedFields []string `json:"memberOwnedFields,omitempty"`
+
+	// recreate is whether a copy that vanished from a member is made anew. Default UntilCompleted.
+	// +optional
+	// +kubebuilder:default=UntilCompleted
+	Recreate Recreate `json:"recreate,omitempty"`
 
 	// createNamespace makes a missing namespace on the member. Default true.
 	// +optional
