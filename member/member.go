@@ -91,7 +91,13 @@ type ApplyIntent struct {
 	// Observed is the resourceVersion of the copy as it was last observed, if that was ours, as it was last confirmed, and
 	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means read first.
 	Observed string
+	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken off.
+	ConfirmedUID types.UID
 
+	// Mode ReportOnly makes the outcome say what a write would do; nothing is written.
+	Mode hubv1.ApplyMode
+	// MemberOwned are JSON pointers to fields that are set when the object is made and left to the member from then on.
+	MemberOwned     []string
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
@@ -101,9 +107,14 @@ type ApplyIntent struct {
 
 // WithdrawIntent is one object that a cluster shall no longer hold.
 type WithdrawIntent struct {
-	GVK         schema.GroupVersionKind
-	Owner       hubv1.ObjectIdentity
-	OwnerUID    types.UID // UID of the hub object whose copy is to go
+	GVK      schema.GroupVersionKind
+	Owner    hubv1.ObjectIdentity
+	OwnerUID types.UID // UID of the hub object whose copy is to go
+	// ConfirmedUID and ConfirmedDigest are those of the copy that was last confirmed. If it carries that digest still, it is ours
+	// even if it was made for an earlier hub object of the same name.
+	ConfirmedUID    types.UID
+	ConfirmedDigest string
+
 	Policy      hubv1.RemovalPolicy
 	Propagation metav1.DeletionPropagation
 }

@@ -111,6 +111,7 @@ const (
 	ReasonCompleted          = "Completed"     // the copy ran to completion and is not made anew
 	ReasonNotRecreated       = "NotRecreated"  // the copy vanished and apply.recreate is Never
 	ReasonFieldsDropped      = "FieldsDropped" // applied without fields that the member does not know
+	ReasonAutoscaled         = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
 	ReasonInSync             = "InSync"        // apply.mode is ReportOnly: nothing would change
 	ReasonDiffers            = "Differs"       // apply.mode is ReportOnly: these fields would change
 	ReasonMissing            = "Missing"       // apply.mode is ReportOnly: the object would be made

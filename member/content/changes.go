@@ -1,0 +1,74 @@
+package content
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. The status, what the
+// server keeps in the metadata, and the hub's own marks do not count.
+func Changes(before, after *unstructured.Unstructured) []string {
+	c := &changes{}
+	c.maps("", counted(before), counted(after))
+	return c.paths
+}
+
+// counted is the part of an object that somebody wants to be as it is.
+func counted(obj *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(obj.Object)
+	delete(out, "status")
+	metadata := map[string]any{}
+	for name, values := range map[string]map[string]string{"labels": obj.GetLabels(), "annotations": obj.GetAnnotations()} {
+		foreign := map[string]any{}
+		for k, v := range values {
+			if !strings.HasPrefix(k, hubv1.Prefix) {
+				foreign[k] = v
+			}
+		}
+		metadata[name] = foreign
+	}
+	out["metadata"] = metadata
+	return out
+}
+
+type changes struct{ paths []string }
+
+func (c *changes) maps(path string, before, after map[string]any) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		b, was := before[name]
+		a, is := after[name]
+		c.values(path+"."+name, b, a, was == is)
+	}
+}
+
+// values compares what is at one path; both is false if only one of them has it.
+func (c *changes) values(path string, before, after any, both bool) {
+	if both {
+		switch b := before.(type) {
+		case map[string]any:
+			if a, ok := after.(map[string]any); ok {
+				c.maps(path, b, a)
+				return
+			}
+		case []any:
+			if a, ok := after.([]any); ok && len(a) == len(b) {
+				for i := range b {
+					c.values(path+"["+strconv.Itoa(i)+"]", b[i], a[i], true)
+				}
+				return
+			}
+		}
+		if canonical(before) == canonical(after) {
+			return
+		}
+	}
+	c.paths = append(c.paths, path)
+}

@@ -1,0 +1,230 @@
+package content
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// LeaveToMember changes a manifest so that applying it leaves the fields that the JSON pointers name as they are in the live
+// object: what the hub alone owns there is sent with its live value, because the server removes what its only owner stops
+// sending; everything else is left out, and with it the hub's claim. The manifest must not share data with others.
+func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
+	if len(pointers) == 0 {
+		return
+	}
+	alone := ownedAlone(live)
+	for _, p := range pointers {
+		steps := Steps(p)
+		if last := steps[len(steps)-1]; strings.HasPrefix(last, hubv1.Prefix) {
+			continue // the hub's marks are its own
+		}
+		value, put := lookup(live.Object, steps)
+		if below, whole := descend(alone, steps); put && !whole && !atomicAbove(live, steps) {
+			value, put = kept(value, below)
+		}
+		if !put {
+			unstructured.RemoveNestedField(manifest.Object, steps...)
+			continue
+		}
+		if err := unstructured.SetNestedField(manifest.Object, copied(value), steps...); err != nil {
+			unstructured.RemoveNestedField(manifest.Object, steps...) // the manifest has something else than a map on the way
+		}
+	}
+}
+
+// Without returns a copy of a manifest without the fields that the JSON pointers name.
+func Without(manifest *unstructured.Unstructured, pointers []string) *unstructured.Unstructured {
+	if len(pointers) == 0 {
+		return manifest
+	}
+	out := manifest.DeepCopy()
+	for _, p := range pointers {
+		unstructured.RemoveNestedField(out.Object, Steps(p)...)
+	}
+	return out
+}
+
+// Steps splits a JSON pointer into the keys that it names.
+func Steps(pointer string) []string {
+	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, s := range steps {
+		steps[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+	}
+	return steps
+}
+
+func copied(value any) any {
+	return (&unstructured.Unstructured{Object: map[string]any{"value": value}}).DeepCopy().Object["value"]
+}
+
+// ownedAlone are the paths that the hub applied and nobody else has.
+func ownedAlone(live *unstructured.Unstructured) *fieldpath.Set {
+	alone := ours(live)
+	if alone == nil {
+		return &fieldpath.Set{}
+	}
+	for _, e := range live.GetManagedFields() {
+		if theirs := paths(e); theirs != nil && !isOurs(e) {
+			alone = alone.Difference(theirs)
+		}
+	}
+	return alone
+}
+
+func lookup(from map[string]any, steps []string) (any, bool) {
+	value, there, err := unstructured.NestedFieldNoCopy(from, steps...)
+	return value, there && err == nil
+}
+
+// descend returns what of a set is below some keys, nil if that is nothing; whole is true if the set has the place itself and
+// nothing below it.
+func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
+	for i, s := range steps {
+		next, ok := set.Children.Get(field(s))
+		if !ok {
+			return nil, i == len(steps)-1 && set.Members.Has(field(s))
+		}
+		set = next
+	}
+	return set, false
+}
+
+// atomicAbove is true if a place is inside of a value that is owned as one: left out there, it would be removed.
+func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
+	for n := 1; n < len(steps); n++ {
+		asOne, inParts := false, false
+		for _, e := range live.GetManagedFields() {
+			if set := paths(e); set != nil {
+				below, whole := descend(set, steps[:n])
+				asOne, inParts = asOne || whole, inParts || below != nil
+			}
+		}
+		if asOne && !inParts {
+			return true
+		}
+	}
+	return false
+}
+
+// kept is the part of a live value that a set names.
+func kept(value any, set *fieldpath.Set) (any, bool) {
+	if set == nil || set.Empty() {
+		return nil, false
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if v, ok := keptBelow(value[name], set, field(name)); ok {
+				out[name] = v
+			}
+		}
+		return out, len(out) > 0
+	case []any:
+		out := keptItems(value, set)
+		return out, len(out) > 0
+	}
+	return nil, false
+}
+
+func keptBelow(value any, set *fieldpath.Set, pe fieldpath.PathElement) (any, bool) {
+	if below, ok := set.Children.Get(pe); ok && !below.Empty() {
+		return kept(value, below)
+	}
+	return value, set.Members.Has(pe)
+}
+
+// keptItems keeps the items that a set names, in the order of the live list, and of each its key fields and what is named below.
+func keptItems(items []any, set *fieldpath.Set) []any {
+	keys, byValue := shape([]owner{{set: set}})
+	byKey := map[string]*fieldpath.Set{}
+	for pe := range set.Children.All() {
+		if pe.Key != nil {
+			_, key := keyOf(pe)
+			byKey[key], _ = set.Children.Get(pe)
+		}
+	}
+	values := map[string]bool{}
+	for pe := range set.Members.All() {
+		if pe.Value != nil {
+			values[canonical((*pe.Value).Unstructured())] = true
+		}
+	}
+	var out []any
+	for _, item := range items {
+		m, isMap := item.(map[string]any)
+		switch {
+		case byValue && values[canonical(item)]:
+			out = append(out, item)
+		case keys != nil && isMap:
+			below := byKey[itemKey(m, keys)]
+			if below == nil {
+				continue
+			}
+			part, _ := kept(m, below)
+			fields, _ := part.(map[string]any)
+			if fields == nil {
+				fields = map[string]any{}
+			}
+			for _, k := range keys {
+				if v, ok := m[k]; ok {
+					fields[k] = v
+				}
+			}
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+func itemKey(item map[string]any, keys []string) string {
+	values := make([]string, len(keys))
+	for i, k := range keys {
+		values[i] = canonical(item[k])
+	}
+	return strings.Join(values, ",")
+}
+
+// autoscaler is the field manager of the HorizontalPodAutoscaler controller. It is the only one in kube-controller-manager that
+// writes by the scale subresource.
+const (
+	autoscaler       = "kube-controller-manager"
+	scaleSubresource = "scale"
+)
+
+// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler was the last to set.
+func Autoscaled(live *unstructured.Unstructured) []string {
+	var out []string
+	for _, e := range live.GetManagedFields() {
+		if e.Manager != autoscaler || e.Subresource != scaleSubresource || e.Operation != metav1.ManagedFieldsOperationUpdate {
+			continue
+		}
+		if set := paths(e); set != nil {
+			for p := range set.All() {
+				if pointer, ok := pointerOf(p); ok {
+					out = append(out, pointer)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// pointerOf is the JSON pointer of a path of keys below the spec.
+func pointerOf(p fieldpath.Path) (string, bool) {
+	var b strings.Builder
+	for i, pe := range p {
+		if pe.FieldName == nil || (i == 0 && *pe.FieldName != "spec") {
+			return "", false
+		}
+		b.WriteString("/" + strings.ReplaceAll(strings.ReplaceAll(*pe.FieldName, "~", "~0"), "/", "~1"))
+	}
+	return b.String(), len(p) > 1
+}
