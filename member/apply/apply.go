@@ -100,7 +100,10 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if stop != nil {
 		return *stop
 	}
-	if in.Observed != "" {
+	if in.Mode == hubv1.ApplyReportOnly {
+		return a.report(ctx, t, in, manifest)
+	}
+	if in.Observed != "" && len(in.MemberOwned) == 0 { // what is left to the member is read first
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
 		}
@@ -115,11 +118,11 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 }
 
 // applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it. What
-// comes of it is settled unless the object has changed since.
+// comes of it is settled unless the object has changed since, or somebody else has a field with another value: an autoscaler, say.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	manifest = manifest.DeepCopy()
 	manifest.SetResourceVersion(in.Observed)
-	after, err := a.write(ctx, t, manifest, in.FieldConflict != hubv1.FieldConflictReport)
+	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	switch {
 	case isFieldConflict(err) || isChanged(err) || isGone(err):
 		return member.Outcome{}, false
@@ -140,13 +143,17 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	case err != nil:
 		return classify(err, t), false
 	}
+	manifest, scaled := leave(in, manifest, live)
 	p := a.plan(t, in, manifest, live)
 	if p.stop != nil {
-		return *p.stop, false
+		return noted(*p.stop, scaled), false
 	}
-	manifest = manifest.DeepCopy()
-	manifest.SetResourceVersion(live.GetResourceVersion())
-	after, err := a.write(ctx, t, manifest, p.force)
+	if p.ifSame {
+		if out, again, same := a.wouldChange(ctx, t, manifest, live); !same {
+			return out, again
+		}
+	}
+	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{Force: p.force})
 	switch {
 	case isFieldConflict(err):
 		return fieldConflict(err, live), false
@@ -155,7 +162,7 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	case err != nil:
 		return classify(err, t), false
 	}
-	out = done(in, after)
+	out = noted(done(in, after), scaled)
 	out.Wrote = after.GetResourceVersion() != live.GetResourceVersion()
 	if out.Wrote {
 		out.Drifted = p.drift
@@ -164,21 +171,22 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 }
 
 // write sends the manifest by server-side apply.
-func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.objects.Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: hubv1.FieldManager, Force: force})
+	options.FieldManager = hubv1.FieldManager
+	return t.objects.Apply(ctx, manifest.GetName(), manifest, options)
 }
 
 // create is the first apply of an object that was not there: it forces nothing, so that an object which somebody else makes in
 // the same moment shows as a conflict.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
-	after, err := a.write(ctx, t, manifest, false)
+	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	if isNamespaceMissing(err) {
 		if out, ok := a.makeNamespace(ctx, t.key.Namespace, in); !ok {
 			return out, false
 		}
-		after, err = a.write(ctx, t, manifest, false)
+		after, err = a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	}
 	switch {
 	case isFieldConflict(err) || isChanged(err):

@@ -26,21 +26,26 @@ const (
 )
 
 // standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, operators copy
-// them to the children of an object: the hub must have applied the object, too.
-func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID types.UID) standing {
+// them to the children of an object: the hub must have applied the object, too. Where a mark was taken off, the UID of the
+// copy that was last confirmed stands for it, unless nothing else is left that says so.
+func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
+	marked := err == nil
 	_, hubApplied := content.Hash(live)
+	known := confirmed != "" && live.GetUID() == confirmed && (hubApplied || label != "")
 	switch {
 	case label != "" && label != string(a.hubUID):
 		return otherHubs
-	case err != nil || !hubApplied:
-		return nobodys
-	case id != owner:
+	case marked && id != owner && hubApplied:
 		return otherCopy
-	case uid == ownerUID:
+	case marked && id != owner:
+		return nobodys
+	case !marked && known, marked && uid == ownerUID && (hubApplied || known):
 		return ours
-	case label == "": // the object of this name on which hub?
+	case !marked || !hubApplied && !known:
+		return nobodys
+	case label == "" && !known: // the object of this name on which hub?
 		return nobodys
 	}
 	return oursOutdated
@@ -50,7 +55,9 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 type plan struct {
 	stop  *member.Outcome // write nothing
 	force bool
-	drift []member.FieldDrift
+	// ifSame: only if a dry run changes no value.
+	ifSame bool
+	drift  []member.FieldDrift
 }
 
 func stop(out member.Outcome, live *unstructured.Unstructured) plan {
@@ -59,19 +66,16 @@ func stop(out member.Outcome, live *unstructured.Unstructured) plan {
 }
 
 func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) plan {
-	whose := a.standing(live, in.Owner, in.OwnerUID)
-	adopt := whose == nobodys && (in.Adoption == hubv1.AdoptionAlways || madeOnDemand(live))
-	switch {
-	case whose == otherHubs:
-		return stop(refused(hubv1.ReasonOwnedByOther, member.RetrySlowly,
-			"%s belongs to the hub with the UID %s: withdraw it there first", t, live.GetLabels()[hubv1.HubLabel]), live)
-	case whose == otherCopy:
-		id, _, _ := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
-		return stop(refused(hubv1.ReasonOwnedByOther, member.RetrySlowly, "%s is the copy of another hub object, %s", t, id), live)
-	case whose == nobodys && !adopt:
+	whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)
+	if out := a.othersOrDeleting(t, live, whose); out != nil {
+		return stop(*out, live)
+	}
+	adopt := in.Adoption == hubv1.AdoptionAlways || in.Adoption == hubv1.AdoptionIfNoDiff || madeOnDemand(live)
+	if whose == nobodys && !adopt {
 		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's: delete it there, or set spec.apply.adoption to Always", t), live)
-	case live.GetDeletionTimestamp() != nil:
+			"%s exists on the cluster and is not Hanse's: delete it there, or set spec.apply.adoption to IfNoDiff or Always", t), live)
+	}
+	if whose == nobodys && live.GetDeletionTimestamp() != nil {
 		return stop(deleting(t, live), live)
 	}
 	inSync := whose == ours && synced(in, live)
@@ -83,7 +87,7 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		return plan{stop: &out}
 	}
 	if whose == nobodys {
-		return plan{force: true}
+		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live)}
 	}
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: drift(in, manifest, live)}
 	if !p.force && len(p.drift) > 0 {
@@ -93,6 +97,24 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		return stop(out, live)
 	}
 	return p
+}
+
+// othersOrDeleting is the outcome for an object that is another hub's, another copy, or a copy that is being deleted.
+func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
+	var out member.Outcome
+	switch {
+	case whose == otherHubs:
+		out = refused(hubv1.ReasonOwnedByOther, member.RetrySlowly,
+			"%s belongs to the hub with the UID %s: withdraw it there first", t, live.GetLabels()[hubv1.HubLabel])
+	case whose == otherCopy:
+		id, _, _ := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
+		out = refused(hubv1.ReasonOwnedByOther, member.RetrySlowly, "%s is the copy of another hub object, %s", t, id)
+	case whose != nobodys && live.GetDeletionTimestamp() != nil:
+		out = deleting(t, live)
+	default:
+		return nil
+	}
+	return &out
 }
 
 // madeOnDemand is true for a namespace that a hub made: whoever needed it then, it may be adopted.

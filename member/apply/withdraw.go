@@ -49,12 +49,13 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	case err != nil:
 		return classify(err, t), false
 	}
-	if a.standing(live, in.Owner, in.OwnerUID) != ours {
+	whose := a.standing(live, in.Owner, in.OwnerUID, "")
+	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
 		return applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone", t), false
 	}
 	switch {
 	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
-		err = a.orphan(ctx, t, live)
+		err = a.orphan(ctx, t, live, in.Policy == hubv1.RemovalOrphan)
 	case live.GetDeletionTimestamp() != nil:
 		return seen(deleting(t, live), live), false
 	default:
@@ -73,6 +74,14 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 		return out, false
 	}
 	return removed(ctx, t, live), false
+}
+
+// asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object was
+// deleted and made anew while the cluster was away; had the copy been written since, for whichever object, the digest would be
+// another one.
+func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
+	return in.ConfirmedUID != "" && in.ConfirmedDigest != "" && live.GetUID() == in.ConfirmedUID &&
+		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
 // remove deletes exactly what was read.
@@ -103,8 +112,13 @@ func removed(ctx context.Context, t target, deleted *unstructured.Unstructured) 
 	return out
 }
 
-// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's.
-func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured) error {
+// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's. A
+// namespace that was made on demand keeps that mark unless the policy asks for orphans.
+func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
+	labels := map[string]any{hubv1.HubLabel: nil}
+	if all {
+		labels[hubv1.OnDemandLabel] = nil
+	}
 	left := content.WithoutOurs(live.GetManagedFields())
 	if len(left) == 0 {
 		left = []metav1.ManagedFieldsEntry{{}} // an empty list would mean: keep what there is
@@ -112,7 +126,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             live.GetUID(),
 		"resourceVersion": live.GetResourceVersion(),
-		"labels":          map[string]any{hubv1.HubLabel: nil},
+		"labels":          labels,
 		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil},
 		"managedFields":   left,
 	}})

@@ -21,9 +21,10 @@ func isOurs(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == hubv1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// WithoutOurs returns the entries that are not the hub's.
+// WithoutOurs returns the entries that are not of the hub's manager, whatever the operation and subresource: a namespace that
+// was made on demand has one of an update.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	return slices.DeleteFunc(slices.Clone(entries), isOurs)
+	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }
 
 // ours returns the paths that the hub applied, or nil.

@@ -25,7 +25,7 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	d := drifts{}
 	var at []owner
 	for _, e := range live.GetManagedFields() {
-		if set := paths(e); set != nil && e.Subresource == "" {
+		if set := paths(e); set != nil && (e.Subresource == "" || e.Subresource == scaleSubresource) {
 			at = append(at, owner{name: e.Manager, ours: isOurs(e), set: set})
 		}
 	}
