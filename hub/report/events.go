@@ -39,9 +39,8 @@ func phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event
 	var out []event
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// A link that comes back is no news: the clusters hold what they held.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 &&
-		(was == hubv1.ReasonFailedOnSome || held(before, spec) != held(after, spec)):
+	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows.
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || !held(before, spec)):
 		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
 	case is == hubv1.ReasonFailedOnSome && was != is:
 		if failing := rowsWhere(after, failing); len(failing) > 0 {
@@ -83,22 +82,12 @@ func failing(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
 }
 
-// held is the lowest generation of the hub object on the clusters that shall hold it; 0 if one does not hold it.
-func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) int64 {
-	lowest := int64(-1)
-	for _, t := range spec.Clusters {
-		if t.State != hubv1.TargetPresent {
-			continue
-		}
+// held says whether every cluster that shall hold the object was seen to hold some generation of it.
+func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
+	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)
-		if row == nil {
-			return 0
-		}
-		if lowest < 0 || row.Generation < lowest {
-			lowest = row.Generation
-		}
-	}
-	return lowest
+		return t.State == hubv1.TargetPresent && (row == nil || row.Generation == 0)
+	})
 }
 
 func rowsWhere(s *hubv1.BindingStatus, chosen func(hubv1.ClusterRow) bool) []hubv1.ClusterRow {

@@ -39,11 +39,15 @@ func TestPhases(t *testing.T) {
 		"nothing happened": {
 			before: good, after: good,
 		},
-		"a new generation is told once it is everywhere": {
+		"a new generation that is everywhere is no news": {
 			before: good,
 			after: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonHealthyEverywhere,
 				row("a", 2, yes, hubv1.HealthHealthy, ""), row("b", 2, yes, hubv1.HealthHealthy, "")),
-			want: []event{appliedTo2},
+		},
+		"a cluster that holds the object for the first time is told": {
+			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonHealthyEverywhere, row("a", 1, yes, hubv1.HealthHealthy, "")),
+			after:  good,
+			want:   []event{appliedTo2},
 		},
 		"and not while it is on the way": {
 			before: good,
