@@ -16,7 +16,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/overrides"
 )
 
 // apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will come, or
@@ -39,6 +38,11 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 		return *refusal, true
 	}
 	w := r.want(manifest)
+	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
+		o = r.report(ctx, w)
+		o.HubGeneration = template.GetGeneration()
+		return o, true
+	}
 	o, known, drift := r.compare(w)
 	if !known && !w.wait {
 		o, known = r.write(ctx, w, drift), true
@@ -77,6 +81,8 @@ type wanted struct {
 	// confirmed is the content hash when the copy was last known to be right, with the digest and uid it had then.
 	confirmed, confirmedDigest string
 	confirmedUID               types.UID
+	// noteReason and note are what was to be said then although all is as wanted; empty if that is nothing.
+	noteReason, note string
 	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
 	observed string
 	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
@@ -88,14 +94,16 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
 		manifest: manifest,
-		digest:   overrides.Digest(manifest, string(r.binding.BindingSpec().ObjectRef.UID)),
+		digest:   r.digest(manifest),
 		memory:   r.queue.recall(r.key),
 	}
 	w.memory = r.watch(w.memory, gvk)
 	if last := w.memory.last; last.Hash != "" {
 		w.confirmed, w.confirmedDigest, w.confirmedUID = last.Hash, last.Digest, last.UID
+		w.noteReason, w.note = last.Reason, last.Message
 	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
 		w.confirmed, w.confirmedDigest, w.confirmedUID = row.Hash, row.Digest, row.UID
+		w.noteReason, w.note = row.Reason, row.Message
 	}
 	return w
 }
@@ -143,6 +151,10 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		return o, true, false
 	case r.settled(seen, w):
 		o = outcome(metav1.ConditionTrue, hubv1.ReasonApplied, "")
+		if notes[w.noteReason] {
+			o.Reason, o.Message = w.noteReason, w.note
+		}
+		o = r.contested(o)
 		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
 		return r.done(w.memory, o), true, false
 	}
@@ -191,24 +203,54 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
 		return o
 	}
-	spec := r.policy()
-	o := r.cluster.Apply(ctx, member.ApplyIntent{
-		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
-		Confirmed: w.confirmed, Observed: w.observed,
-		Adoption:        orDefault(spec.Apply.Adoption, hubv1.AdoptionNever),
-		FieldConflict:   orDefault(spec.Apply.FieldConflict, hubv1.FieldConflictTake),
-		CreateNamespace: spec.Apply.CreateNamespace == nil || *spec.Apply.CreateNamespace,
-		NamespaceLabels: podSecurity(r.namespaceLabels),
-	})
+	o := r.cluster.Apply(ctx, r.intent(w))
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
 		over := member.FieldDrift{} // such as a copy that was deleted, or its marks
 		if len(o.Drifted) > 0 {
 			over = o.Drifted[0]
 		}
 		r.queue.fights.corrected(r.key, over)
+		o = r.contested(o)
 	}
 	return r.done(w.memory, o)
 }
+
+// contested says of a copy that is as it should be that somebody fights for it, until that is over.
+func (r *run) contested(o member.Outcome) member.Outcome {
+	if over, yes := r.queue.fights.contested(r.key); yes && o.Applied == metav1.ConditionTrue {
+		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
+		o.Retry, o.After = member.RetryAfter, fightCalm
+	}
+	return o
+}
+
+// report asks what a write would do. Nothing is remembered of it: what was last confirmed stays what it was.
+func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
+	w.memory.last, w.memory.withdrawn = member.Outcome{}, nil
+	r.queue.remember(r.key, w.memory)
+	return r.cluster.Apply(ctx, r.intent(w))
+}
+
+func (r *run) intent(w *wanted) member.ApplyIntent {
+	policy := r.policy().Apply
+	in := member.ApplyIntent{
+		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
+		Confirmed: w.confirmed, Observed: w.observed,
+		Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),
+		MemberOwned:     policy.MemberOwnedFields,
+		Adoption:        orDefault(policy.Adoption, hubv1.AdoptionNever),
+		FieldConflict:   orDefault(policy.FieldConflict, hubv1.FieldConflictTake),
+		CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
+		NamespaceLabels: podSecurity(r.namespaceLabels),
+	}
+	if w.confirmed != "" {
+		in.ConfirmedUID = w.confirmedUID
+	}
+	return in
+}
+
+// notes are the reasons of an outcome that hold as long as nothing changes, although the object is applied.
+var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
 	if over.Path == "" {

@@ -68,6 +68,18 @@ func (f *fights) wait(key types.NamespacedName) (time.Duration, member.FieldDrif
 	return max(0, last.Add(fightCalm).Sub(now)), r.over
 }
 
+// contested says whether there is a fight, and over which field. It holds on while the next correction is not held back any more.
+func (f *fights) contested(key types.NamespacedName) (over member.FieldDrift, yes bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.rounds[key]
+	if r == nil {
+		return member.FieldDrift{}, false
+	}
+	r.corrected = recent(r.corrected, f.clock.Now())
+	return r.over, len(r.corrected) >= fightRounds
+}
+
 func (f *fights) forget(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,6 +22,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
 	gvk := r.binding.BindingSpec().ObjectRef.GroupVersionKind()
+	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
+		return r.leaveAlone(gvk), true
+	}
 	if mem := r.queue.recall(r.key); mem.withdrawn != nil && r.target.Absent != nil && *mem.withdrawn == *r.target.Absent {
 		if _, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}); !found {
 			return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
@@ -36,14 +40,30 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		return member.Outcome{}, false
 	}
 	r.watch(r.queue.recall(r.key), gvk) // the delete event wakes the key
-	o := r.cluster.Withdraw(ctx, member.WithdrawIntent{
+	in := member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
 		Propagation: orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
-	})
+	}
+	if row := fresh.BindingStatus().Row(r.target.Name); row != nil {
+		in.ConfirmedUID, in.ConfirmedDigest = row.UID, row.Digest
+	}
+	o := r.cluster.Withdraw(ctx, in)
 	mem := memory{gvk: gvk}
 	if o.Reason == hubv1.ReasonWithdrawn {
 		mem.withdrawn, mem.last = target.Absent, o
 	}
 	r.queue.remember(r.key, mem)
 	return o, true
+}
+
+// leaveAlone withdraws nothing, because the placement only reports: what is on the cluster stays as it is, marks included. It is
+// the outcome for the copy as it is watched now, and is given again if that changes.
+func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
+	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
+	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")
+	if found {
+		o.Message = "the copy stays as it is, because apply.mode is ReportOnly"
+		o.ResourceVersion, o.Retry = seen.ResourceVersion, member.RetrySlowly
+	}
+	return o
 }

@@ -18,6 +18,28 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
+	if c, ok := contested(rows, in.Targets); ok {
+		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
+		meta.SetStatusCondition(&status.Conditions, c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, hubv1.ConditionContested)
+	}
+}
+
+// contested quotes the first row whose cluster has somebody who keeps changing the copy: it names the field and the manager.
+func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
+	var fought []hubv1.ClusterRow
+	for i, t := range byName(targets) {
+		if t.State == hubv1.TargetPresent && rows[i].Reason == hubv1.ReasonContested {
+			fought = append(fought, rows[i])
+		}
+	}
+	if len(fought) == 0 {
+		return metav1.Condition{}, false
+	}
+	c := metav1.Condition{Type: hubv1.ConditionContested, Status: metav1.ConditionTrue, Reason: hubv1.ReasonContested}
+	c.Message = fmt.Sprintf("on %d of %d clusters: %s: %s", len(fought), len(rows), fought[0].Name, fought[0].Message)
+	return c, true
 }
 
 // applied counts every target, also those that are to lose the object: until they have, the decision is not carried out.

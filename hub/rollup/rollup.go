@@ -62,7 +62,9 @@ type Input struct {
 
 	// Facts by cluster. A target without one keeps its row.
 	Facts map[string]Fact
-	Now   metav1.Time
+	// Elsewhere are the targets that another replica reports on: their rows are left as they are.
+	Elsewhere map[string]bool
+	Now       metav1.Time
 }
 
 // Status returns the status of a binding: previous, brought up to date. Rows are cut to fit the size limit; MergeStatus wants those

@@ -31,6 +31,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	}
 	var row hubv1.ClusterRow
 	switch {
+	case in.Elsewhere[t.Name]:
+		row = elsewhere(previous, t)
 	case known && fact.IsHub:
 		row = template(t, in)
 	case known && !fact.Connected:
@@ -61,6 +63,14 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 		row.Observed = previous.Observed
 	}
 	return *row.DeepCopy()
+}
+
+// elsewhere is the row of a cluster that reports to another replica: also what this one knows of the hub object may be older than the row.
+func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
+	if previous == nil {
+		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
+	}
+	return *previous
 }
 
 // unheard is the row of a cluster that has not reported to this process.
@@ -148,7 +158,10 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	row := kept(previous, t)
 	o := f.Outcome
 	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
-	if o.Applied == metav1.ConditionTrue {
+	switch {
+	case o.Reason == hubv1.ReasonInSync: // only compared: what was last confirmed stays what it was
+		row.Generation = o.HubGeneration
+	case o.Applied == metav1.ConditionTrue:
 		row.UID, row.Digest, row.Hash, row.Generation = o.UID, o.Digest, o.Hash, o.HubGeneration
 	}
 	switch {
@@ -175,12 +188,14 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	switch {
 	case seen == nil && !f.Synced && previous != nil && previous.Applied == row.Applied && previous.Digest == row.Digest:
 		row.Health, reason, message = previous.Health, previous.Reason, previous.Message // the watch starts anew: nothing else is known
+	case seen == nil && row.Reason == hubv1.ReasonInSync: // nor is it watched, if it is not ours
+		row.Health, reason, message, row.Observed = hubv1.HealthUnknown, row.Reason, row.Message, nil
 	case seen == nil && row.Applied == metav1.ConditionTrue:
 		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
 		row.Observed = nil
 	case seen == nil:
 		row.Health, row.Observed = hubv1.HealthUnknown, nil
-	case seen.Deleting || seen.Digest != row.Digest:
+	case row.Reason != hubv1.ReasonInSync && (seen.Deleting || seen.Digest != row.Digest):
 		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
 		row.Observed = raw(seen.Observed)
 	default:
@@ -189,7 +204,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	}
 	switch {
 	case row.Applied != metav1.ConditionTrue:
-	case row.Health != hubv1.HealthHealthy:
+	case row.Health != hubv1.HealthHealthy && row.Reason != hubv1.ReasonContested:
 		row.Reason, row.Message = reason, message
 	case row.Reason == hubv1.ReasonApplied:
 		row.Reason, row.Message = "", ""
@@ -199,7 +214,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 // contradicted says that the watch shows a state of the member object that is not older than the outcome and not what it confirmed.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
-	if o.Applied != metav1.ConditionTrue || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
+	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
 		return false
 	}
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)

@@ -39,18 +39,6 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// Without returns a copy of a manifest without the fields that the JSON pointers name.
-func Without(manifest *unstructured.Unstructured, pointers []string) *unstructured.Unstructured {
-	if len(pointers) == 0 {
-		return manifest
-	}
-	out := manifest.DeepCopy()
-	for _, p := range pointers {
-		unstructured.RemoveNestedField(out.Object, Steps(p)...)
-	}
-	return out
-}
-
 // Steps splits a JSON pointer into the keys that it names.
 func Steps(pointer string) []string {
 	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
