@@ -160,7 +160,7 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
 			what = "they are deleted there"
 		}
 		setCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonLeaving,
-			fmt.Sprintf("the cluster leaves, and %s (spec.leave.policy): %s; waiting for the cluster to confirm", what, objects))
+			fmt.Sprintf("the cluster leaves, and %s (spec.leave.policy): %s; waiting for the cluster to confirm%s", what, objects, wayOut(c, l)))
 		return
 	}
 	way := "to give them up, set spec.leave.whenUnreachable to Abandon"
@@ -169,4 +169,12 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
 		way = "they are given up if the cluster does not answer until " + c.DeletionTimestamp.Add(patience).UTC().Format(time.RFC3339)
 	}
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
+}
+
+// wayOut says how to go on without a cluster that answers and holds the withdrawal up.
+func wayOut(c *hubv1.MemberCluster, l left) string {
+	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
+		return ""
+	}
+	return "; if it refuses to, spec.leave.whenUnreachable Abandon gives them up"
 }

@@ -101,6 +101,11 @@ func bound(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	return b
 }
 
+func refusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
+	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden})
+	return b
+}
+
 func withdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 	return b

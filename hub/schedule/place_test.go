@@ -234,7 +234,18 @@ func TestDecide(t *testing.T) {
 			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
 			left: []string{"eu: the cluster does not answer and is abandoned (spec.leave.whenUnreachable)"},
 		},
-		"a cluster that answers is never abandoned": {
+		"a cluster that answers and refuses the withdrawal is abandoned when its time is up": {
+			in: given{binding: refusedRow(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu"), uid: "a", placements: only(policy("web", named("sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(60)), cluster("sg")}},
+			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+			left: []string{"eu: the cluster refuses the withdrawal (Forbidden) and is abandoned (spec.leave.whenUnreachable)"},
+		},
+		"a cluster that refuses the withdrawal is waited for unless it is to be abandoned": {
+			in: given{binding: refusedRow(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu"), uid: "a", placements: only(policy("web", named("sg"))),
+				clusters: []*hubv1.MemberCluster{cluster("eu", leaving("")), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled,
+		},
+		"a cluster that answers and withdraws is never abandoned": {
 			in: given{binding: bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), uid: "a", placements: only(policy("web", named("sg"))),
 				clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(0)), cluster("sg")}},
 			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled,

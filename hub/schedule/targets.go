@@ -41,8 +41,13 @@ func (f facts) next(p *plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindin
 		if e.State == hubv1.TargetPresent {
 			e = f.absent(e, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
 		}
-		if wait, abandon := f.abandons(c); abandon {
-			if wait <= 0 && !f.withdrawn(e) {
+		refusal := f.refusal(before)
+		if wait, abandon := f.abandons(c, refusal != ""); abandon {
+			switch {
+			case wait > 0 || f.withdrawn(e):
+			case refusal != "":
+				return e, true, "the cluster refuses the withdrawal (" + refusal + ") and is abandoned (spec.leave.whenUnreachable)"
+			default:
 				return e, true, "the cluster does not answer and is abandoned (spec.leave.whenUnreachable)"
 			}
 			p.again = earlier(p.again, max(wait, 0))
@@ -54,10 +59,24 @@ func (f facts) next(p *plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindin
 	return e, false, ""
 }
 
+// refusals are reasons of a withdrawal that a cluster answers and does not carry out: only its admin can change that.
+var refusals = map[string]bool{hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true}
+
+// refusal is the reason for which the cluster of an Absent entry does not withdraw the copy, or empty.
+func (f facts) refusal(e hubv1.BindingTarget) string {
+	if e.State != hubv1.TargetAbsent || f.binding == nil {
+		return ""
+	}
+	if row := f.binding.BindingStatus().Row(e.Name); row != nil && refusals[row.Reason] {
+		return row.Reason
+	}
+	return ""
+}
+
 // abandons says whether a leaving cluster is to be given up, and how long from now.
-func (f facts) abandons(c *hubv1.MemberCluster) (wait time.Duration, abandon bool) {
+func (f facts) abandons(c *hubv1.MemberCluster, refused bool) (wait time.Duration, abandon bool) {
 	const standard = 600
-	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !away(c) {
+	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !away(c) && !refused {
 		return 0, false
 	}
 	seconds := int32(standard)
