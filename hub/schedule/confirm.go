@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // confirm lets a plan that takes something from a cluster pass only if uncached reads lead to the same plan. If they do not, or
@@ -15,8 +18,8 @@ func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) (facts, plan) 
 	if !p.takes {
 		return f, p
 	}
-	if !s.Templates.Synced() {
-		return f.hold(5*time.Second, "not every kind that is federated has been listed")
+	if !s.listed(f.id.GroupKind()) {
+		return f.hold(5*time.Second, "the objects of its kind have not been listed")
 	}
 	w, err := s.worlds.get(ctx, f.id.Namespace)
 	if err != nil {
@@ -44,6 +47,13 @@ func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) (facts, plan) 
 		return f.hold(time.Second, "")
 	}
 	return f, p
+}
+
+// listed is true once the objects of a kind are known, or nobody can expect them to be. It is the only kind that a decision about one
+// of its objects reads; policies, clusters and namespaces are synced before the controller starts.
+func (s *Scheduler) listed(gk schema.GroupKind) bool {
+	state, watched := s.Templates.State(gk)
+	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
 // hold is the plan that takes nothing. A reason that may last is told.

@@ -50,8 +50,6 @@ type Templates interface {
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// Synced is true once every wanted kind that can be read was listed.
-	Synced() bool
 	// OnChange registers who is told of changed objects, OnState of changed states.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
@@ -80,6 +78,7 @@ type Scheduler struct {
 	wants     *wants
 	worlds    liveWorlds
 	decisions decisions
+	deaths    deaths
 
 	mu    sync.Mutex
 	ctx   context.Context
@@ -94,7 +93,7 @@ func New(o Options) *Scheduler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	s := &Scheduler{Options: o, worlds: liveWorlds{reader: o.APIReader, clock: o.Clock}}
+	s := &Scheduler{Options: o, worlds: liveWorlds{reader: o.APIReader, clock: o.Clock}, deaths: deaths{clock: o.Clock}}
 	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
 	return s
 }

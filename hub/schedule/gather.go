@@ -89,10 +89,12 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 	template, found := s.Templates.Get(f.id)
 	if found && template.GetDeletionTimestamp() == nil {
 		f.template = template
+		s.deaths.forget(f.id)
 		return nil
 	}
 	if f.binding == nil {
 		f.fate = gone // and nothing is to be done about it
+		s.deaths.forget(f.id)
 		return nil
 	}
 	state, watched := s.Templates.State(f.id.GroupKind())
@@ -106,6 +108,11 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		}
 		return nil
 	}
+	if s.deaths.knows(f.id, f.binding) {
+		f.fate = gone
+		return nil
+	}
+	asked := s.Clock.Now()
 	live, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
 	switch {
 	case isUndecided(err):
@@ -114,6 +121,7 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		return fmt.Errorf("gathering for %s: %w", f.id, err)
 	case isGone || live.GetDeletionTimestamp() != nil:
 		f.fate = gone
+		s.deaths.learn(f.id, f.binding, asked)
 	default:
 		f.template = live
 	}

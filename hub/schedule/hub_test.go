@@ -35,7 +35,7 @@ import (
 var (
 	hubClient client.Client
 	scheduler *Scheduler
-	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, synced: true}
+	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
 	heard     = &recorder{}
 	scenes    atomic.Int32
 )
@@ -101,7 +101,8 @@ type hubObjects struct {
 	mu           sync.Mutex
 	cached, live map[key]*unstructured.Unstructured
 	undecided    sets.Set[key]
-	synced       bool
+	unlisted     sets.Set[schema.GroupKind]
+	asked        map[key]int // how often Live was
 	wanted       sets.Set[schema.GroupKind]
 	onChange     func(key)
 }
@@ -139,14 +140,10 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 	return ids
 }
 
-func (h *hubObjects) State(schema.GroupKind) (kindwatch.State, bool) {
-	return kindwatch.State{Synced: true}, true
-}
-
-func (h *hubObjects) Synced() bool {
+func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.synced
+	return kindwatch.State{Synced: !h.unlisted.Has(gk)}, true
 }
 
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }
@@ -155,6 +152,7 @@ func (h *hubObjects) OnState(func(schema.GroupKind)) {}
 func (h *hubObjects) Live(_ context.Context, id key, _ time.Time) (*unstructured.Unstructured, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.asked[id]++
 	if h.undecided.Has(id) {
 		return nil, false, notServedError{errors.New("the kind is not served")}
 	}

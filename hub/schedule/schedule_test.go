@@ -17,9 +17,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestNothingIsWithdrawnBeforeEverythingIsSynced(t *testing.T) { // not parallel: it holds up everybody's withdrawals
+func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel: it holds up everybody's withdrawals
 	s := newScene(t, "unsynced", "eu", "sg")
-	objects.change(s.id, func() { objects.synced = false })
+	objects.change(s.id, func() {
+		objects.unlisted.Insert(s.id.GroupKind(), schema.GroupKind{Group: "example.com", Kind: "Gadget"})
+	})
 	p := s.place("web", "eu", "sg")
 	s.create(p)
 	s.object()
@@ -29,12 +31,12 @@ func TestNothingIsWithdrawnBeforeEverythingIsSynced(t *testing.T) { // not paral
 	s.becomes("eu", "sg", "us")
 	s.eventually("the condition says what it waits for", func() error {
 		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
-		if !strings.HasSuffix(c.Message, "; nothing is withdrawn yet: not every kind that is federated has been listed") {
+		if !strings.HasSuffix(c.Message, "; nothing is withdrawn yet: the objects of its kind have not been listed") {
 			return fmt.Errorf("it says %q", c.Message)
 		}
 		return nil
 	})
-	objects.change(s.id, func() { objects.synced = true })
+	objects.change(s.id, func() { objects.unlisted.Delete(s.id.GroupKind()) }) // the other kind holds nothing up
 	s.becomes("-eu NotSelected Delete", "-sg NotSelected Delete", "us")
 }
 
@@ -77,6 +79,33 @@ func TestLifeOfAnObject(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestTheAPIServerIsAskedOnceAboutADeletedObject(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "asked", "eu", "sg")
+	s.create(s.place("web", "eu", "sg"))
+	asked := func() int {
+		objects.mu.Lock()
+		defer objects.mu.Unlock()
+		return objects.asked[s.id]
+	}
+	s.object()
+	s.becomes("eu", "sg")
+	objects.remove(s.id)
+	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
+	s.object()
+	s.becomes("eu", "sg")
+	if got := asked(); got != 1 {
+		t.Errorf("the first object was asked for %d times", got)
+	}
+	objects.remove(s.id)
+	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
+	s.withdraws()
+	s.becomes("no binding")
+	if got := asked(); got != 2 {
+		t.Errorf("after the second object, Live was asked %d times", got)
+	}
 }
 
 func TestADecisionIsWrittenOnce(t *testing.T) {
