@@ -152,6 +152,7 @@ func (e *entry) complete(away map[string]bool) (progress, bool) {
 // underWay are reasons for which nobody has to do anything, or somebody asked.
 var underWay = map[string]bool{
 	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
+	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
 func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse && !underWay[o.Reason] }
