@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -24,8 +24,8 @@ import (
 
 // Templates is what is known of the hub's own objects.
 type Templates interface {
-	// Get returns a hub object; it is shared and must not be changed.
-	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// Head returns a hub object with its namespace, name, uid, resourceVersion and labels only; it is shared and must not be changed.
+	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// OnChange and OnState register who is told of changes of objects and of kinds, before the manager starts.

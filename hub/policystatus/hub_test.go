@@ -16,7 +16,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -63,7 +62,7 @@ type fakeTemplates struct {
 	onState func(schema.GroupKind)
 }
 
-func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return nil, false
 }
 func (f *fakeTemplates) OnChange(func(hubv1.ObjectIdentity))       {}

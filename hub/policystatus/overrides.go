@@ -82,7 +82,7 @@ func (p *overridePolicies) selected(ctx context.Context, policy hubv1.OverridePo
 			continue
 		}
 		object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b)}
-		if template, ok := p.Templates.Get(object.ObjectIdentity); ok {
+		if template, ok := p.Templates.Head(object.ObjectIdentity); ok {
 			object.Labels = template.GetLabels()
 		}
 		if object.NamespaceLabels, err = p.namespaceLabels(ctx, b.GetNamespace()); err != nil {

@@ -5,6 +5,7 @@
 //     for a version that the hub no longer serves.
 //   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind itself
 //     stands. A kind that was deleted takes its objects with it, which is nobody's wish about an object.
+//   - Objects are kept as compressed JSON, and unpacked for a while when somebody asks for them.
 //
 // Not decided here: which objects are federated and where they go (hub/schedule).
 package templates
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -38,6 +40,7 @@ type Store struct {
 	discovery   discovery.DiscoveryInterface
 	requests    dynamic.Interface
 	watches     *kindwatch.Set
+	recent      recent
 
 	onChange []func(hubv1.ObjectIdentity)
 	onState  []func(schema.GroupKind)
@@ -80,7 +83,7 @@ func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
 			defer cancel()
 			return s.resource(ctx, gvk.GroupKind())
 		},
-		Transform: trim,
+		Transform: s.keep,
 		Handler:   s.changed,
 		OnState: func(gvk schema.GroupVersionKind, _ kindwatch.State) {
 			for _, f := range s.onState {
@@ -108,8 +111,19 @@ func (s *Store) Start(ctx context.Context) error {
 		s.watches.Start(ctx, unversioned(gk))
 	}
 	s.mu.Unlock()
-	<-ctx.Done()
-	return nil
+	if err := metrics.Registry.Register(collector{s}); err == nil { // a second Store in one process is one of a test, and not counted
+		defer metrics.Registry.Unregister(collector{s})
+	}
+	aging := time.NewTicker(recentFor)
+	defer aging.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-aging.C:
+			s.recent.age()
+		}
+	}
 }
 
 func (s *Store) context() context.Context {
@@ -157,12 +171,38 @@ func (s *Store) Retry(groups sets.Set[string]) {
 
 // Get returns a template; it is shared and must not be changed. Absence means nothing: see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
-	o, ok := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))
+	r, ok := s.record(id)
 	if !ok {
 		return nil, false
 	}
-	u, ok := o.(*unstructured.Unstructured)
-	return u, ok
+	return s.recent.get(r), true
+}
+
+// Head returns what can be said of a template without unpacking it: namespace, name, uid, resourceVersion and labels, and
+// nothing else. It is shared and must not be changed.
+func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
+	r, ok := s.record(id)
+	if !ok {
+		return nil, false
+	}
+	return r, true
+}
+
+func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
+	o, _ := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))
+	r, ok := o.(*record)
+	return r, ok
+}
+
+// keep is what becomes of each object that is listed or watched. Those who are told of it next will ask for it.
+func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
+	trim(u)
+	r, err := pack(u)
+	if err != nil {
+		return nil, err
+	}
+	s.recent.put(r, u)
+	return r, nil
 }
 
 // List returns the objects of a kind, in no order.

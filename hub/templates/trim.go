@@ -8,7 +8,7 @@ import (
 
 // trim leaves out what no one reads: the last-applied copy of the object, and who owns which field. Kept is who writes to the
 // status subresource, since only a status without another owner is written.
-func trim(u *unstructured.Unstructured) (metav1.Object, error) {
+func trim(u *unstructured.Unstructured) {
 	if a := u.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(a, corev1.LastAppliedConfigAnnotation)
 		u.SetAnnotations(a)
@@ -20,5 +20,4 @@ func trim(u *unstructured.Unstructured) (metav1.Object, error) {
 		}
 	}
 	u.SetManagedFields(owners)
-	return u, nil
 }

@@ -1,0 +1,44 @@
+package templates
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects that are kept in memory, by group and kind.", []string{"group", "kind"}, nil)
+	bytesDesc     = prometheus.NewDesc("hanse_templates_bytes",
+		"Size of the hub objects in memory: as JSON (json), and what is held of them in compressed form, by estimate (held).", []string{"form"}, nil)
+	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects of which a whole copy is in memory, because it was in use lately.", nil, nil)
+)
+
+// collector reads the Store when metrics are asked for, so that nothing has to be kept in step.
+type collector struct{ *Store }
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	out <- templatesDesc
+	out <- bytesDesc
+	out <- unpackedDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	c.mu.Lock()
+	wanted := c.wanted
+	c.mu.Unlock()
+	var json, held int
+	for gk := range wanted {
+		objects := c.watches.List(unversioned(gk))
+		for _, o := range objects {
+			if r, ok := o.(*record); ok {
+				json += r.jsonSize
+				held += r.held()
+			}
+		}
+		gauge(templatesDesc, len(objects), gk.Group, gk.Kind)
+	}
+	gauge(bytesDesc, json, "json")
+	gauge(bytesDesc, held, "held")
+	gauge(unpackedDesc, c.recent.size())
+}

@@ -1,0 +1,133 @@
+package templates
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sized is a widget with a spec of about so many bytes of what specs are made of: names, numbers and words that come again.
+func sized(i, bytes int) *unstructured.Unstructured {
+	random := rand.New(rand.NewPCG(1, uint64(i)))
+	u := widget("pack.example.com", fmt.Sprintf("widget-%05d", i))
+	u.SetUID(types.UID(fmt.Sprintf("0f4b1c7e-9d3a-4c55-8a11-%012x", i)))
+	u.SetResourceVersion(fmt.Sprint(100000 + i))
+	u.SetLabels(map[string]string{"app.kubernetes.io/name": "widget", "app.kubernetes.io/part-of": "test"})
+	var env []any
+	for size := 0; size < bytes; size += 100 {
+		env = append(env, map[string]any{
+			"name": fmt.Sprintf("OPTION_%d", len(env)), "value": fmt.Sprintf("%x", random.Uint64()), "weight": random.Int64N(1000), "ratio": 0.5, "optional": false,
+			"from": map[string]any{"configMap": "settings", "key": nil},
+		})
+	}
+	u.Object["spec"] = map[string]any{"replicas": int64(3), "env": env}
+	return u
+}
+
+func TestARecordUnpacksToWhatWasPacked(t *testing.T) {
+	t.Parallel()
+	owned := sized(1, 100)
+	owned.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "hanse", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}})
+	for name, u := range map[string]*unstructured.Unstructured{
+		"a small object":                    sized(1, 100),
+		"a large object":                    sized(2, 60<<10),
+		"with owners of the status":         owned,
+		"with a field that is called items": {Object: map[string]any{"apiVersion": "v1", "kind": "Shelf", "items": []any{"a", int64(1), 1.5, nil}}},
+	} {
+		want := u.DeepCopy()
+		r, err := pack(u)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want.Object, r.unpack().Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		type head struct {
+			namespace, name, resourceVersion string
+			uid                              types.UID
+			labels                           map[string]string
+		}
+		asked := func(o metav1.Object) head {
+			return head{o.GetNamespace(), o.GetName(), o.GetResourceVersion(), o.GetUID(), o.GetLabels()}
+		}
+		if diff := cmp.Diff(asked(want), asked(r), cmp.AllowUnexported(head{})); diff != "" {
+			t.Errorf("head of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// heap is what lives on it.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func TestRecordsTakeHalfOfTheirJSONAndLittleMore(t *testing.T) { // not parallel: it looks at the heap
+	for _, bytes := range []int{1 << 10, 50 << 10} {
+		const objects = 100
+		warm, _ := pack(sized(0, bytes)) // makes the compressor's tables
+		before := heap()
+		kept := map[string]metav1.Object{}
+		var json, held int
+		for i := range objects {
+			r, err := pack(sized(i, bytes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			json, held = json+r.jsonSize, held+r.held()
+			kept["default/"+strings.Clone(r.name)] = r
+		}
+		took := heap() - before
+		t.Logf("%d objects of %d bytes of JSON: %d bytes on the heap each, %d by estimate", objects, json/objects, took/objects, held/objects)
+		if most := json/2 + objects*2<<10; took > most {
+			t.Errorf("%d objects of %d bytes of JSON take %d bytes, want %d at most", objects, json/objects, took, most)
+		}
+		if held < took*3/4 || held > took*5/4 {
+			t.Errorf("%d objects take %d bytes, estimated as %d", objects, took, held)
+		}
+		runtime.KeepAlive(kept)
+		runtime.KeepAlive(warm)
+	}
+}
+
+func TestUnpackedObjectsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	r, err := pack(sized(1, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c recent
+	first := c.get(r)
+	c.age()
+	if c.get(r) != first {
+		t.Error("an object that was asked for a generation ago is unpacked again")
+	}
+	c.age()
+	c.age()
+	if c.size() != 0 {
+		t.Errorf("%d objects are kept that nobody asks for", c.size())
+	}
+	if c.get(r) == first {
+		t.Error("an object that nobody asked for is kept")
+	}
+
+	const large = 100 << 10
+	for range 100 {
+		another := *r
+		another.jsonSize = large
+		c.get(&another)
+	}
+	if most := 2 * recentBytes / large; c.size() > most || c.size() < most/4 {
+		t.Errorf("%d large objects are kept, want about %d", c.size(), most)
+	}
+}
