@@ -192,7 +192,7 @@ func TestWithdrawOfAKindThatIsNotServed(t *testing.T) {
 			failed(hubv1.ReasonKindNotServed, member.RetrySlowly), "does not serve Hidden",
 		},
 		"a built-in kind has no definition": {
-			schema.GroupVersionKind{Group: "apps", Version: "v9", Kind: "Deployment"}, failed(hubv1.ReasonKindNotServed, member.RetrySlowly), "",
+			schema.GroupVersionKind{Group: "apps", Version: "v9", Kind: "StatefulSet"}, failed(hubv1.ReasonKindNotServed, member.RetrySlowly), "",
 		},
 	}
 	w := newWorld(t)

@@ -55,11 +55,12 @@ func run(m *testing.M) int {
 }
 
 var (
-	widget    = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
-	configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	secret    = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	pod       = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	namespace = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	widget     = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
+	configMap  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	secret     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	pod        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	namespace  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	// ghost is a kind that the mapper believes in and the server does not serve.
 	ghost = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Ghost"}
 	// widgetV2 is a version that the server does not serve.
@@ -68,6 +69,7 @@ var (
 
 var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
+	"Deployment": "deployments",
 }
 
 // resolve knows the kinds above; of others it says what a mapper says.

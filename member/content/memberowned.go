@@ -29,13 +29,24 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 		if below, whole := descend(alone, steps); put && !whole && !atomicAbove(live, steps) {
 			value, put = kept(value, below)
 		}
-		if !put {
-			unstructured.RemoveNestedField(manifest.Object, steps...)
+		if put && unstructured.SetNestedField(manifest.Object, copied(value), steps...) == nil {
 			continue
 		}
-		if err := unstructured.SetNestedField(manifest.Object, copied(value), steps...); err != nil {
-			unstructured.RemoveNestedField(manifest.Object, steps...) // the manifest has something else than a map on the way
+		prune(manifest.Object, steps)
+	}
+}
+
+// prune removes a field, and the maps around it that have nothing else: an empty one would be a claim of its own.
+func prune(from map[string]any, steps []string) {
+	if _, there := lookup(from, steps); !there {
+		return
+	}
+	unstructured.RemoveNestedField(from, steps...)
+	for n := len(steps) - 1; n > 0; n-- {
+		if parent, _, err := unstructured.NestedMap(from, steps[:n]...); err != nil || len(parent) > 0 {
+			return
 		}
+		unstructured.RemoveNestedField(from, steps[:n]...)
 	}
 }
 

@@ -1,0 +1,380 @@
+package apply_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// noWrites fails the test if the Applier asks for a change that is not a dry run.
+func (w *world) noWrites() {
+	w.intercept = func(r *http.Request) *answer {
+		if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
+			w.Errorf("%s %s", r.Method, r.URL)
+		}
+		return nil
+	}
+}
+
+func TestAdoptionIfNoDiffTakesOverWhatWouldNotChange(t *testing.T) {
+	tests := map[string]struct {
+		theirs, ours map[string]any
+		want         result
+		says         string
+	}{
+		"equal values":                           {map[string]any{"size": int64(3)}, map[string]any{"size": int64(3)}, written, ""},
+		"equal values and more that is not ours": {map[string]any{"size": int64(3), "note": "theirs"}, map[string]any{"size": int64(3)}, written, ""},
+		"another value": {
+			map[string]any{"size": int64(7), "color": "red"}, map[string]any{"size": int64(3), "color": "blue"},
+			failed(hubv1.ReasonAlreadyExists, member.RetrySlowly), "would change .spec.color, .spec.size:",
+		},
+		"a value that is missing": {
+			map[string]any{"size": int64(3)}, map[string]any{"size": int64(3), "note": "ours"},
+			failed(hubv1.ReasonAlreadyExists, member.RetrySlowly), "would change .spec.note:",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.create(object(widget, w.ns, "web", spec(tc.theirs)))
+			in := w.intent(tc.ours, "d1")
+			in.Adoption = hubv1.AdoptionIfNoDiff
+			if tc.want != written {
+				w.noWrites()
+			}
+			out := w.apply(in, tc.want)
+			after := w.get()
+			if !strings.Contains(out.Message, tc.says) || after.GetUID() != before.GetUID() {
+				t.Errorf("%+v", out)
+			}
+			if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
+				t.Error(diff)
+			}
+			if adopted := after.GetLabels()[hubv1.HubLabel] != ""; adopted != (tc.want == written) {
+				t.Errorf("labels %v", after.GetLabels())
+			}
+		})
+	}
+}
+
+func TestAdoptionIfNoDiffLeavesAnotherHubsObjectAlone(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
+	in := w.intent(map[string]any{"size": int64(3)}, "d1")
+	in.Adoption = hubv1.AdoptionIfNoDiff
+	w.check(w.as(apiServer, "hub-2").Apply(t.Context(), in), failed(hubv1.ReasonOwnedByOther, member.RetrySlowly))
+}
+
+func TestReportOnlyWritesNothing(t *testing.T) {
+	inSync := result{metav1.ConditionTrue, hubv1.ReasonInSync, false, member.RetrySlowly}
+	differs := failed(hubv1.ReasonDiffers, member.RetrySlowly)
+	tests := map[string]struct {
+		before   func(*world)
+		adoption hubv1.Adoption
+		want     result
+		says     string
+	}{
+		"an object that is not there": {func(*world) {}, hubv1.AdoptionAlways, failed(hubv1.ReasonMissing, member.RetrySlowly), "makes none"},
+		"a copy that is as it should be": {
+			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written) }, hubv1.AdoptionNever, inSync, "no value would be changed",
+		},
+		"a copy of an older template": {
+			func(w *world) { w.apply(w.intent(map[string]any{"size": int64(4), "note": "x"}, "d0"), written) }, hubv1.AdoptionNever,
+			differs, "would change .spec.note, .spec.size",
+		},
+		"a copy that somebody changed": {
+			func(w *world) {
+				w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
+				w.edit(`{"spec":{"size":9,"note":"theirs"}}`)
+			}, hubv1.AdoptionNever, differs, "would change .spec.size",
+		},
+		"an object of nobody that is the same": {
+			func(w *world) { w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3)}))) }, hubv1.AdoptionIfNoDiff,
+			inSync, "no value would be changed; the object is not Hanse's yet",
+		},
+		"an object of nobody that would not be taken over": {
+			func(w *world) { w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(4)}))) }, hubv1.AdoptionNever,
+			differs, "would change .spec.size; the object is not Hanse's, and apply.adoption does not take it over",
+		},
+		"an object of another hub": {
+			func(w *world) {
+				u := object(widget, w.ns, "web", nil)
+				u.SetLabels(map[string]string{hubv1.HubLabel: "hub-2"})
+				w.create(u)
+			}, hubv1.AdoptionAlways, failed(hubv1.ReasonOwnedByOther, member.RetrySlowly), "hub-2",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.before(w)
+			w.noWrites()
+			in := w.intent(map[string]any{"size": int64(3)}, "d1")
+			in.Mode, in.Adoption, in.Observed = hubv1.ApplyReportOnly, tc.adoption, "1"
+			out := w.apply(in, tc.want)
+			if !strings.Contains(out.Message, tc.says) {
+				t.Error(out.Message)
+			}
+			if out.Digest != "" || out.Hash != "" {
+				t.Errorf("it claims to have confirmed something: %+v", out)
+			}
+		})
+	}
+}
+
+func TestReportOnlyMakesNoNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.noWrites()
+	in := w.intentOf(object(widget, w.ns+"-missing", "web", nil), "d1")
+	in.Mode, in.CreateNamespace = hubv1.ApplyReportOnly, true
+	w.apply(in, failed(hubv1.ReasonMissing, member.RetrySlowly))
+}
+
+func TestAMemberOwnedFieldIsSetAtCreationAndLeftToTheMember(t *testing.T) {
+	w := newWorld(t)
+	intent := func(size int64, digest, confirmed string) member.ApplyIntent {
+		in := w.intent(map[string]any{"size": size, "color": "red"}, digest)
+		in.MemberOwned, in.Confirmed = []string{"/spec/size"}, confirmed
+		return in
+	}
+	has := func(size int64, color string) {
+		t.Helper()
+		want := map[string]any{"size": size, "color": color}
+		if diff := cmp.Diff(want, w.get().Object["spec"]); diff != "" {
+			t.Error(diff)
+		}
+	}
+	first := w.apply(intent(3, "d1", ""), written)
+	has(3, "red")
+
+	// While the hub is its only owner, a write keeps it: leaving it out would remove it.
+	next := intent(5, "d2", first.Hash)
+	next.Observed = first.ResourceVersion
+	second := w.apply(next, written)
+	has(3, "red")
+
+	// Somebody else takes it: not drift, nor written back with what is.
+	w.edit(`{"spec":{"size":8}}`)
+	third := w.apply(intent(5, "d2", second.Hash), unchanged)
+	has(8, "red")
+	if third.Hash == second.Hash || third.Drifted != nil {
+		t.Errorf("%+v after %+v", third, second)
+	}
+	w.edit(`{"spec":{"color":"blue"}}`)
+	out := w.apply(intent(6, "d3", third.Hash), written)
+	has(8, "red")
+	if diff := cmp.Diff([]member.FieldDrift{{Path: ".spec.color", Manager: "kubectl-edit"}}, out.Drifted); diff != "" {
+		t.Error(diff)
+	}
+	w.edit(`{"spec":{"size":null}}`)
+	w.apply(intent(6, "d4", out.Hash), written)
+	if diff := cmp.Diff(map[string]any{"color": "red"}, w.get().Object["spec"]); diff != "" {
+		t.Errorf("the member removed it: %s", diff)
+	}
+}
+
+func TestAMemberOwnedFieldIsNoFieldConflict(t *testing.T) {
+	w := newWorld(t)
+	in := w.intent(map[string]any{"size": int64(3)}, "d1")
+	in.MemberOwned, in.FieldConflict = []string{"/spec/size"}, hubv1.FieldConflictReport
+	in.Confirmed = w.apply(in, written).Hash
+	w.edit(`{"spec":{"size":8}}`)
+	w.apply(in, unchanged)
+}
+
+func TestAMapThatIsMemberOwnedKeepsWhatTheMemberMadeOfIt(t *testing.T) {
+	w := newWorld(t)
+	free := func(v map[string]any) map[string]any { return map[string]any{"size": int64(3), "free": v} }
+	in := w.intent(free(map[string]any{"a": "1", "b": "2", "list": []any{"x"}}), "d1")
+	in.MemberOwned = []string{"/spec/free"}
+	in.Confirmed = w.apply(in, written).Hash
+	w.edit(`{"spec":{"free":{"b":"theirs","c":"theirs"}}}`)
+	next := w.intent(free(map[string]any{"z": "9"}), "d2")
+	next.MemberOwned, next.Confirmed = in.MemberOwned, in.Confirmed
+	w.apply(next, written)
+	want := free(map[string]any{"a": "1", "b": "theirs", "c": "theirs", "list": []any{"x"}})
+	if diff := cmp.Diff(want, w.get().Object["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// scaled is what the HorizontalPodAutoscaler controller does.
+func (w *world) scaled(deployment *unstructured.Unstructured, manager string, to string) {
+	w.Helper()
+	_, err := w.objects(deployment.GroupVersionKind(), w.ns).Patch(w.Context(), deployment.GetName(), types.MergePatchType,
+		[]byte(`{"spec":{"replicas":`+to+`}}`), metav1.PatchOptions{FieldManager: manager}, "scale")
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	labels := map[string]any{"app": "web"}
+	deploy := func(replicas int64, image, digest string) member.ApplyIntent {
+		return w.intentOf(object(deployment, w.ns, "web", spec(map[string]any{
+			"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}},
+			},
+		})), digest)
+	}
+	replicas := func() int64 {
+		t.Helper()
+		u, err := w.objects(deployment, w.ns).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+		return n
+	}
+	autoscaled := result{metav1.ConditionTrue, hubv1.ReasonAutoscaled, false, member.RetryNever}
+	in := deploy(3, "i:1", "d1")
+	in.Confirmed = w.apply(in, written).Hash
+
+	w.scaled(in.Manifest, "kube-controller-manager", "6")
+	out := w.apply(in, autoscaled)
+	if replicas() != 6 || !strings.Contains(out.Message, "/spec/replicas is left to the HorizontalPodAutoscaler") {
+		t.Errorf("%d replicas, %q", replicas(), out.Message)
+	}
+	// Nor does a write on the observed version take it back.
+	next := deploy(4, "i:2", "d2")
+	next.Confirmed, next.Observed = out.Hash, out.ResourceVersion
+	autoscaled.wrote = true
+	w.apply(next, autoscaled)
+	if replicas() != 6 {
+		t.Errorf("%d replicas", replicas())
+	}
+	// Somebody who scales by hand is no autoscaler.
+	w.scaled(in.Manifest, "kubectl", "9")
+	out = w.apply(next, written)
+	if diff := cmp.Diff([]member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl"}}, out.Drifted); diff != "" || replicas() != 4 {
+		t.Errorf("%d replicas; %s", replicas(), diff)
+	}
+}
+
+func TestACopyWithoutItsMarksIsStillOurs(t *testing.T) {
+	tests := map[string]struct {
+		patch string
+		ours  bool
+	}{
+		"without annotations":                     {`{"metadata":{"annotations":null}}`, true},
+		"without our label":                       {`{"metadata":{"labels":null}}`, true},
+		"without label and annotations":           {`{"metadata":{"labels":null,"annotations":null}}`, true},
+		"without managed fields":                  {`{"metadata":{"managedFields":[{}]}}`, true},
+		"without managed fields and annotations":  {`{"metadata":{"managedFields":[{}],"annotations":null}}`, true},
+		"without any mark, as after an orphaning": {`{"metadata":{"managedFields":[{}],"annotations":null,"labels":null}}`, false},
+		"with the annotation of another object":   {`{"metadata":{"annotations":{"hanse.dev/owner":"v1/ConfigMap/x/y/z"}}}`, false},
+		"with the label of another hub":           {`{"metadata":{"labels":{"hanse.dev/hub":"hub-2"}}}`, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			in := w.intent(map[string]any{"size": int64(3)}, "d1")
+			first := w.apply(in, written)
+			w.edit(tc.patch)
+			in.Confirmed, in.ConfirmedUID = first.Hash, first.UID
+			if !tc.ours {
+				if out := w.applier.Apply(t.Context(), in); out.Applied != metav1.ConditionFalse || out.Wrote {
+					t.Errorf("%+v", out)
+				}
+				return
+			}
+			w.apply(in, written)
+			live := w.get()
+			if live.GetLabels()[hubv1.HubLabel] == "" || live.GetAnnotations()[hubv1.OwnerAnnotation] == "" || live.GetUID() != first.UID {
+				t.Errorf("labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+			}
+		})
+	}
+}
+
+func TestAnotherObjectOfTheNameIsNotTheConfirmedCopy(t *testing.T) {
+	w := newWorld(t)
+	in := w.intent(map[string]any{"size": int64(3)}, "d1")
+	first := w.apply(in, written)
+	w.delete()
+	theirs := object(widget, w.ns, "web", spec(map[string]any{"size": int64(7)}))
+	theirs.SetLabels(map[string]string{hubv1.HubLabel: string(hubUID)})
+	w.create(theirs)
+	in.Confirmed, in.ConfirmedUID = first.Hash, first.UID
+	w.apply(in, failed(hubv1.ReasonAlreadyExists, member.RetrySlowly))
+}
+
+func TestTheCopyOfAnEarlierHubObjectIsWithdrawnIfItIsAsConfirmed(t *testing.T) {
+	tests := map[string]struct {
+		confirmed func(first member.Outcome) (types.UID, string)
+		want      result
+	}{
+		"as the row says":               {func(o member.Outcome) (types.UID, string) { return o.UID, "d1" }, withdrawn},
+		"without a row":                 {func(member.Outcome) (types.UID, string) { return "", "" }, wasGone},
+		"written since the row":         {func(o member.Outcome) (types.UID, string) { return o.UID, "d0" }, wasGone},
+		"another object than the row's": {func(member.Outcome) (types.UID, string) { return "other", "d1" }, wasGone},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
+			in := w.withdrawal()
+			in.OwnerUID = "template-2" // the hub object that was made anew
+			in.ConfirmedUID, in.ConfirmedDigest = tc.confirmed(first)
+			w.withdraw(in, tc.want)
+			if w.gone() != (tc.want == withdrawn) {
+				t.Errorf("gone: %v", w.gone())
+			}
+		})
+	}
+}
+
+func TestOrphanTakesEveryEntryOfOursOff(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
+	status := object(widget, w.ns, "web", map[string]any{"status": map[string]any{"x": "y"}})
+	if _, err := w.objects(widget, w.ns).Apply(t.Context(), "web", status, metav1.ApplyOptions{FieldManager: hubv1.FieldManager}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	in := w.withdrawal()
+	in.Policy = hubv1.RemovalOrphan
+	w.withdraw(in, withdrawn)
+	for _, m := range w.get().GetManagedFields() {
+		if m.Manager == hubv1.FieldManager {
+			t.Errorf("manager %+v", m)
+		}
+	}
+}
+
+func TestOrphanOfANamespaceMadeOnDemand(t *testing.T) {
+	for policy, marked := range map[hubv1.RemovalPolicy]bool{hubv1.RemovalOrphan: false, hubv1.RemovalDelete: true} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newWorld(t)
+			name := w.ns + "-made"
+			in := w.intentOf(object(widget, name, "web", nil), "d1")
+			in.CreateNamespace = true
+			w.apply(in, written)
+			ns := w.intentOf(object(namespace, "", name, nil), "d1")
+			w.apply(ns, written)
+			w.withdraw(member.WithdrawIntent{GVK: namespace, Owner: ns.Owner, OwnerUID: ownerUID, Policy: policy}, withdrawn)
+			live, err := w.objects(namespace, "").Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := live.GetLabels()[hubv1.OnDemandLabel]; ok != marked || live.GetLabels()[hubv1.HubLabel] != "" || live.GetAnnotations()[hubv1.OwnerAnnotation] != "" {
+				t.Errorf("labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+			}
+			for _, m := range live.GetManagedFields() {
+				if m.Manager == hubv1.FieldManager {
+					t.Errorf("manager %+v", m)
+				}
+			}
+		})
+	}
+}
