@@ -24,13 +24,15 @@ type counters struct {
 	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
 	etcdPuts       float64            // etcd's own count of puts, housekeeping included
 	etcdBytes      float64            // etcd's own count of bytes put
+	reasons        map[string]float64 // writes by kind and reason, as the hub process counts them
 	cpu            map[string]float64 // seconds of CPU by what used it
 }
 
-// meter reads counters. pid is the hub process, 0 while there is none.
+// meter reads counters. pid is the hub process and page its metrics page; 0 and "" while there is none.
 type meter struct {
 	*fleet.Fleet
-	pid int
+	pid  int
+	page string
 }
 
 func (m *meter) read(ctx context.Context) (counters, error) {
@@ -69,9 +71,29 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	if c.etcdBytes, err = only(page, "etcd_debugging_mvcc_total_put_size_in_bytes"); err != nil {
 		return c, err
 	}
+	if c.reasons, err = m.reasons(ctx); err != nil {
+		return c, err
+	}
 	c.cpu, err = cpuByRole(m.Dir)
 	c.at = time.Now()
 	return c, err
+}
+
+// reasons counts the writes of the hub process by "kind reason", as it does itself.
+func (m *meter) reasons(ctx context.Context) (map[string]float64, error) {
+	out := map[string]float64{}
+	if m.page == "" {
+		return out, nil
+	}
+	page, err := fleet.Page(ctx, m.page)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := fleet.Samples(page, "hanse_hub_writes_total")
+	for _, s := range samples {
+		out[s.Labels["kind"]+" "+s.Labels["reason"]] += s.Value
+	}
+	return out, err
 }
 
 // only returns the value of a metric that has one sample.
@@ -112,6 +134,8 @@ func requests(page string) (map[string]float64, error) {
 
 // settle waits until the hub's etcd has been quiet, and returns when the last write was seen, to the second.
 func (m *meter) settle(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub's etcd is not quiet after %s", phaseAtMost))
+	defer cancel()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var before map[string]float64
@@ -182,20 +206,29 @@ type Cost struct {
 	EtcdPuts  float64 `json:"etcdPuts"`
 	EtcdBytes float64 `json:"etcdBytes"`
 	// EtcdBytesBeyond leaves out what the same write of the user takes on a hub that nobody watches.
-	EtcdBytesBeyond float64            `json:"etcdBytesBeyond"`
-	HubRequests     map[string]float64 `json:"hubRequests"`
-	MemberRequests  map[string]float64 `json:"memberRequests"`
+	EtcdBytesBeyond float64 `json:"etcdBytesBeyond"`
+	// ByReason is the hub process's own count of its writes.
+	ByReason       map[string]float64 `json:"hubWritesByReason"`
+	HubRequests    map[string]float64 `json:"hubRequests"`
+	MemberRequests map[string]float64 `json:"memberRequests"`
+	// MemberWrites and MemberReads are the sums of MemberRequests that change something, and of the rest.
+	MemberWrites float64 `json:"memberWrites"`
+	MemberReads  float64 `json:"memberReads"`
 	// CPUMillis of the hub process per object-cluster, until all was settled.
 	CPUMillis     float64 `json:"cpuMs"`
 	PeakRSSMiB    float64 `json:"peakRssMiB"`
 	SettledRSSMiB float64 `json:"settledRssMiB"`
 }
 
-// cost is what lies between two readings of a phase over so many objects and members.
-func cost(before, after counters, objects, members int) Cost {
-	n := float64(objects)
-	pairs := n * float64(members)
+// units are what the costs of a phase are divided by. own is how often the user writes each object on the hub.
+type units struct{ objects, members, own int }
+
+// cost is what lies between two readings of a phase.
+func cost(before, after counters, u units) Cost {
+	n := float64(u.objects)
+	pairs := n * float64(u.members)
 	c := Cost{
+		ByReason:       perUnit(before.reasons, after.reasons, n),
 		HubWrites:      perUnit(before.hubWrites, after.hubWrites, n),
 		HubRequests:    perUnit(before.hubRequests, after.hubRequests, n),
 		MemberRequests: perUnit(before.memberRequests, after.memberRequests, pairs),
@@ -213,8 +246,21 @@ func cost(before, after counters, objects, members int) Cost {
 			c.HubWritesBeyond += writes
 		}
 	}
-	c.Leases, c.Events, c.HubWritesBeyond = math.Round(c.Leases), round(c.Events), round(c.HubWritesBeyond-1)
+	c.MemberWrites, c.MemberReads = writesAndReads(c.MemberRequests)
+	c.Leases, c.Events, c.HubWritesBeyond = math.Round(c.Leases), round(c.Events), round(c.HubWritesBeyond-float64(u.own))
 	return c
+}
+
+// writesAndReads adds up requests by whether their verb changes something.
+func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
+	for verb, n := range byVerb {
+		if verb == "GET" || verb == "LIST" {
+			reads += n
+		} else {
+			writes += n
+		}
+	}
+	return round(writes), round(reads)
 }
 
 // use is who used the CPU between two readings, for so many object-clusters.

@@ -43,16 +43,17 @@ func TestCost(t *testing.T) {
 			"widgets.bench.hanse.dev": 25, "resourcebindings.hanse.dev": 30, "leases.coordination.k8s.io": 14,
 			"apiServerPeerIPInfo": 2, "events": 5,
 		},
-		memberRequests: map[string]float64{"APPLY": 60},
-		etcdPuts:       75, etcdBytes: 21000, cpu: map[string]float64{whoHanse: 1.03},
+		memberRequests: map[string]float64{"APPLY": 60, "DELETE": 3, "GET": 15}, reasons: map[string]float64{"ResourceBinding rows": 10},
+		etcdPuts: 75, etcdBytes: 21000, cpu: map[string]float64{whoHanse: 1.03},
 	}
-	got := cost(before, after, 10, 3)
+	got := cost(before, after, units{objects: 10, members: 3, own: 1})
 	want := Cost{
 		HubWrites: map[string]float64{
 			"widgets.bench.hanse.dev": 2, "resourcebindings.hanse.dev": 3, "leases.coordination.k8s.io": 0.4, "apiServerPeerIPInfo": 0.2, "events": 0.5,
 		},
 		HubWritesBeyond: 4, Events: 0.5, Leases: 6, EtcdPuts: 6, EtcdBytes: 2000,
-		HubRequests: map[string]float64{}, MemberRequests: map[string]float64{"APPLY": 2}, CPUMillis: 1,
+		HubRequests: map[string]float64{}, MemberRequests: map[string]float64{"APPLY": 2, "DELETE": 0.1, "GET": 0.5}, MemberWrites: 2.1, MemberReads: 0.5, CPUMillis: 1,
+		ByReason: map[string]float64{"ResourceBinding rows": 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("20 user's and 30 other writes for 10 objects (-want +got):\n%s", diff)

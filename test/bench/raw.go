@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -20,10 +22,34 @@ const fieldManager = "bench"
 // operation is what is done to object i of a namespace through one client.
 type operation func(ctx context.Context, c dynamic.Interface, namespace string, i int) error
 
-func applyRevision(revision int64) operation {
+// applying writes widgets of a shape.
+func applying(s shape) operation {
 	return func(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
-		_, err := c.Resource(widgets).Namespace(namespace).Apply(ctx, widgetName(i), widget(namespace, i, revision),
+		_, err := c.Resource(widgets).Namespace(namespace).Apply(ctx, widgetName(i), widget(namespace, i, s),
 			metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	}
+}
+
+// reporting writes statuses as an operator on the member would, which has seen the given generation.
+func reporting(generation, ready int64) operation {
+	available := "True"
+	if ready < allReady {
+		available = "False"
+	}
+	return func(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{
+			"observedGeneration": generation, "replicas": allReady, "readyReplicas": ready,
+			"conditions": []any{map[string]any{
+				"type": "Available", "status": available, "observedGeneration": generation, "reason": "Counted",
+				"message": fmt.Sprintf("%d of %d replicas are ready.", ready, allReady), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			}},
+		}})
+		if err != nil {
+			return err
+		}
+		_, err = c.Resource(widgets).Namespace(namespace).Patch(ctx, widgetName(i), types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: "widget-operator"}, "status")
 		return err
 	}
 }
@@ -31,23 +57,6 @@ func applyRevision(revision int64) operation {
 func remove(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
 	return c.Resource(widgets).Namespace(namespace).Delete(ctx, widgetName(i), metav1.DeleteOptions{})
 }
-
-// steps are what both sides do to every object, in this order.
-var steps = []struct {
-	name string
-	do   operation
-}{
-	{create, applyRevision(1)},
-	{update, applyRevision(2)},
-	{withdraw, remove},
-}
-
-// Names of phases.
-const (
-	create   = "create"
-	update   = "update"
-	withdraw = "delete"
-)
 
 // direct does an operation to all objects on each of the clusters at once, with so many workers for each, and measures every request.
 func direct(ctx context.Context, clusters []dynamic.Interface, namespace string, objects, workers int, do operation) (Timing, error) {
@@ -101,42 +110,48 @@ func each(ctx context.Context, n, workers int, do func(ctx context.Context, i in
 	return group.Wait()
 }
 
-// raw is the loop that Hanse is compared with: the same applies, straight to the members.
-func (b *bench) raw(ctx context.Context) error {
-	return b.directly(ctx, systemRaw, "raw", b.clients, perMember)
+// raw is the loop that Hanse is compared with: the same writes, straight to the members.
+func (s *setting) raw(ctx context.Context) error {
+	return s.directly(ctx, systemRaw, "raw", s.clients, perMember, func(p step) operation { return p.raw })
 }
 
 // hubAlone is what the user's own writes to the hub take while nobody watches them.
-func (b *bench) hubAlone(ctx context.Context) error {
-	return b.directly(ctx, systemHub, "alone", []dynamic.Interface{b.hub}, b.userWorkers())
+func (s *setting) hubAlone(ctx context.Context) error {
+	return s.directly(ctx, systemHub, "alone", []dynamic.Interface{s.hub}, s.userWorkers(), func(p step) operation { return p.user })
 }
 
-// directly measures all steps on the clusters, after a few objects that warm up connections and schemas.
-func (b *bench) directly(ctx context.Context, system, namespace string, clusters []dynamic.Interface, workers int) error {
+// directly measures the steps that have an operation on the clusters, after a few objects that warm up connections and schemas.
+func (s *setting) directly(ctx context.Context, system, namespace string, clusters []dynamic.Interface, workers int, of func(step) operation) error {
 	for _, step := range steps {
-		if _, err := direct(ctx, clusters, namespace+"-warm", warm, 1, step.do); err != nil {
-			return fmt.Errorf("warming up: %w", err)
+		if do := of(step); do != nil {
+			if _, err := direct(ctx, clusters, namespace+"-warm", warm, 1, do); err != nil {
+				return fmt.Errorf("warming up: %w", err)
+			}
 		}
 	}
 	for _, step := range steps {
-		before, err := b.meter.read(ctx)
+		do := of(step)
+		if do == nil {
+			continue
+		}
+		before, err := s.meter.read(ctx)
 		if err != nil {
 			return err
 		}
-		timing, err := direct(ctx, clusters, namespace, b.objects, workers, step.do)
+		timing, err := direct(ctx, clusters, namespace, s.objects, workers, do)
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", system, step.name, err)
 		}
-		after, err := b.meter.read(ctx)
+		after, err := s.meter.read(ctx)
 		if err != nil {
 			return err
 		}
-		p := Phase{System: system, Name: step.name, Timing: timing, CPU: use(before, after, b.objects*len(clusters))}
+		p := Phase{System: system, Name: step.name, Timing: timing, CPU: use(before, after, s.objects*len(clusters))}
 		if system == systemHub {
-			c := cost(before, after, b.objects, b.members)
+			c := cost(before, after, units{objects: s.objects, members: s.members, own: 1})
 			p.Cost = &c
 		}
-		b.add(p)
+		s.add(p)
 	}
 	return nil
 }

@@ -72,14 +72,15 @@ type Versions struct {
 	Go         string `json:"go"`
 }
 
-func (b *bench) versions(ctx context.Context) error {
+// versions asks the programs for their versions, once for a run.
+func (s *setting) versions(ctx context.Context) error {
 	v := Versions{Go: runtime.Version()}
-	out, err := exec.CommandContext(ctx, filepath.Join(b.config.Bin, "hanse-hub"), "--version").Output()
+	out, err := exec.CommandContext(ctx, filepath.Join(s.config.Bin, "hanse-hub"), "--version").Output()
 	if err != nil {
 		return fmt.Errorf("asking hanse-hub for its version: %w", err)
 	}
 	v.Hanse = strings.TrimSpace(string(out))
-	api, err := discovery.NewDiscoveryClientForConfig(b.fleet.Hub.Config)
+	api, err := discovery.NewDiscoveryClientForConfig(s.Hub.Config)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (b *bench) versions(ctx context.Context) error {
 		return fmt.Errorf("asking the hub's API server for its version: %w", err)
 	}
 	v.Kubernetes = kubernetes.GitVersion
-	page, err := fleet.Page(ctx, b.fleet.HubEtcdMetrics)
+	page, err := fleet.Page(ctx, s.HubEtcdMetrics)
 	if err != nil {
 		return err
 	}
@@ -96,9 +97,9 @@ func (b *bench) versions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range samples {
-		v.Etcd = s.Labels["server_version"]
+	for _, sample := range samples {
+		v.Etcd = sample.Labels["server_version"]
 	}
-	b.result.Versions = v
+	s.result.Versions = v
 	return nil
 }

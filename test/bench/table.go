@@ -1,105 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// Systems that a phase is measured on.
-const (
-	systemRaw   = "raw"   // the client loop, straight to the members
-	systemHub   = "hub"   // the user's writes to the hub, nobody watching; rates are of objects
-	systemHanse = "hanse" // the user's writes to the hub, Hanse doing the rest
-)
-
-// Result is one run.
-type Result struct {
-	Date        string   `json:"date"`
-	Command     string   `json:"command"`
-	Profile     string   `json:"profile"`
-	Objects     int      `json:"objects"`
-	Members     int      `json:"members"`
-	ObjectBytes int      `json:"objectBytes"` // JSON of one object as the user writes it
-	InFlight    int      `json:"inFlightPerMember"`
-	Machine     Machine  `json:"machine"`
-	Versions    Versions `json:"versions"`
-	Phases      []Phase  `json:"phases"`
-	Error       string   `json:"error,omitempty"` // why later phases are missing
-}
-
-// Timing is how fast a phase was.
-type Timing struct {
-	Seconds float64 `json:"seconds"`
-	// Rate is object-clusters per second; for the hub alone, objects per second.
-	Rate    float64 `json:"rate"`
-	Latency Latency `json:"latency"`
-}
-
-// CPU says who used the machine from the beginning of a phase until it had settled.
-type CPU struct {
-	Seconds map[string]float64 `json:"seconds"`
-	// Others is the share of all cores that went to processes which are no part of the run.
-	Others float64 `json:"othersShare"`
-	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for one
-	// object-cluster.
-	PerCopyMillis float64 `json:"perCopyMs"`
-}
-
-// Phase is one step on one system.
-type Phase struct {
-	System string `json:"system"`
-	Name   string `json:"name"`
-	Timing
-	// ShareOfRaw is the rate over that of the raw loop.
-	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
-	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last write.
-	UserSeconds    float64 `json:"userSeconds,omitempty"`
-	SettledSeconds float64 `json:"settledSeconds,omitempty"`
-	CPU            CPU     `json:"cpu"`
-	// Cost is left out for the raw loop, which does not touch the hub.
-	Cost *Cost `json:"cost,omitempty"`
-}
-
-func (r *Result) phase(system, name string) *Phase {
-	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.System == system && p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &r.Phases[i]
-}
-
-// derive fills in what follows from comparing phases.
-func (r *Result) derive() {
-	for i := range r.Phases {
-		p := &r.Phases[i]
-		if p.System != systemHanse {
-			continue
-		}
-		if raw := r.phase(systemRaw, p.Name); raw != nil {
-			p.ShareOfRaw = round(p.Rate / raw.Rate)
-		}
-		if hub := r.phase(systemHub, p.Name); hub != nil {
-			p.Cost.EtcdBytesBeyond = round(p.Cost.EtcdBytes - hub.Cost.EtcdBytes)
-		}
-	}
-}
-
-// write writes the result as JSON.
-func (r *Result) write(path string) error {
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(raw, '\n'), 0o644)
-}
 
 // markdown is the run as docs/benchmarks.md records it.
 func (r *Result) markdown() string {
@@ -109,41 +15,54 @@ func (r *Result) markdown() string {
 	fmt.Fprintf(&b, "%d objects of %d bytes to %d members, %d requests in flight to each. %d cores (%s), %.0f GiB, %s, load %.1f before the run.\n",
 		r.Objects, r.ObjectBytes, r.Members, r.InFlight, m.Cores, m.CPU, m.MemoryGiB, m.OS, m.LoadBefore)
 	fmt.Fprintf(&b, "Hanse %s, Kubernetes %s, etcd %s, %s.\n\n", v.Hanse, v.Kubernetes, v.Etcd, v.Go)
-	r.speed(&b)
-	b.WriteByte('\n')
-	r.costs(&b)
-	if r.Error != "" {
-		fmt.Fprintf(&b, "\nThe run ended early: %s\n", r.Error)
+	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.targetTable} {
+		before := b.Len()
+		table(&b)
+		if b.Len() > before {
+			b.WriteByte('\n')
+		}
 	}
-	return b.String()
+	if r.Error != "" {
+		fmt.Fprintf(&b, "The run ended early: %s\n", r.Error)
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 // speed is the table of rates and latencies.
 func (r *Result) speed(b *strings.Builder) {
+	if len(r.Phases) == 0 {
+		return
+	}
 	row(b, "phase", "raw /s", "Hanse /s", "share of raw", "raw p50 / p99", "Hanse p50 / p99", "user's writes done", "last copy", "settled", "hub alone", "all CPU per copy raw / Hanse", "others' CPU raw / Hanse")
 	row(b, slices.Repeat([]string{"---"}, 12)...)
-	for _, step := range steps {
+	for _, name := range phaseNames {
 		cells := slices.Repeat([]string{"-"}, 12)
-		cells[0] = step.name
-		raw, hub, hanse := r.phase(systemRaw, step.name), r.phase(systemHub, step.name), r.phase(systemHanse, step.name)
+		cells[0] = name
+		raw, hub, hanse := r.phase(systemRaw, name), r.phase(systemHub, name), r.phase(systemHanse, name)
+		if raw == nil && hub == nil && hanse == nil {
+			continue
+		}
 		if raw != nil {
 			cells[1], cells[4] = fmt.Sprintf("%.0f", raw.Rate), quantiles(raw.Latency)
 		}
 		if hanse != nil {
-			cells[2], cells[3], cells[5] = fmt.Sprintf("%.0f", hanse.Rate), fmt.Sprintf("%.2f", hanse.ShareOfRaw), quantiles(hanse.Latency)
-			cells[6], cells[7], cells[8] = seconds(hanse.UserSeconds), seconds(hanse.Seconds), seconds(hanse.SettledSeconds)
+			cells[5] = quantiles(hanse.Latency)
+			if hanse.Rate > 0 {
+				cells[2], cells[3] = fmt.Sprintf("%.0f", hanse.Rate), fmt.Sprintf("%.2f", hanse.ShareOfRaw)
+				cells[6], cells[7], cells[8] = seconds(hanse.UserSeconds), seconds(hanse.Seconds), seconds(hanse.SettledSeconds)
+			}
 		}
 		if hub != nil {
 			cells[9] = fmt.Sprintf("%.0f objects/s", hub.Rate)
 		}
-		cells[10] = beside(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.1f ms", p.CPU.PerCopyMillis) })
-		cells[11] = beside(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.0f %%", 100*p.CPU.Others) })
+		cells[10] = both(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.1f ms", p.CPU.PerCopyMillis) })
+		cells[11] = both(raw, hanse, func(p *Phase) string { return fmt.Sprintf("%.0f %%", 100*p.CPU.Others) })
 		row(b, cells...)
 	}
 }
 
-// beside shows the same figure of two phases, of which one or both may be missing.
-func beside(raw, hanse *Phase, figure func(*Phase) string) string {
+// both shows the same figure of two phases, of which one or both may be missing.
+func both(raw, hanse *Phase, figure func(*Phase) string) string {
 	cells := []string{"-", "-"}
 	for i, p := range []*Phase{raw, hanse} {
 		if p != nil {
@@ -155,8 +74,11 @@ func beside(raw, hanse *Phase, figure func(*Phase) string) string {
 
 // costs is the table of what Hanse took.
 func (r *Result) costs(b *strings.Builder) {
-	row(b, "phase", "hub writes beyond the user's", "by resource, with the user's", "Events", "etcd puts, all", "etcd bytes beyond", "Leases in all", "CPU per copy", "RSS peak / settled", "member requests per copy")
-	row(b, slices.Repeat([]string{"---"}, 10)...)
+	if r.phase(systemHanse, create) == nil {
+		return
+	}
+	row(b, "phase", "hub writes beyond the user's", "by resource, with the user's", "Events", "etcd puts, all", "etcd bytes beyond", "Leases in all", "CPU per copy", "RSS peak / settled", "member writes / reads per copy", "by verb")
+	row(b, slices.Repeat([]string{"---"}, 11)...)
 	for _, p := range r.Phases {
 		if p.System != systemHanse {
 			continue
@@ -164,7 +86,84 @@ func (r *Result) costs(b *strings.Builder) {
 		c := p.Cost
 		row(b, p.Name, fmt.Sprintf("%.2f", c.HubWritesBeyond), largest(c.HubWrites), fmt.Sprintf("%.2f", c.Events), fmt.Sprintf("%.2f", c.EtcdPuts),
 			fmt.Sprintf("%.1f kB", c.EtcdBytesBeyond/1000), fmt.Sprintf("%.0f", c.Leases), fmt.Sprintf("%.2f ms", c.CPUMillis),
-			fmt.Sprintf("%.0f / %.0f MiB", c.PeakRSSMiB, c.SettledRSSMiB), largest(c.MemberRequests))
+			fmt.Sprintf("%.0f / %.0f MiB", c.PeakRSSMiB, c.SettledRSSMiB), fmt.Sprintf("%.2f / %.2f", c.MemberWrites, c.MemberReads), largest(c.MemberRequests))
+	}
+}
+
+// restart is the table of cold restarts.
+func (r *Result) restart(b *strings.Builder) {
+	if r.Restart == nil {
+		return
+	}
+	c := r.Restart
+	row(b, "cold restart: in sync after", "hub writes", "Leases", "Events", "member writes / reads", "CPU", "RSS peak", "new object during the replay", "written at", "copies looked at by then / by its last copy")
+	row(b, slices.Repeat([]string{"---"}, 10)...)
+	cells := []string{
+		seconds(c.InSyncSeconds), fmt.Sprintf("%.0f", c.Writes), fmt.Sprintf("%.0f", c.Leases), fmt.Sprintf("%.0f", c.Events),
+		fmt.Sprintf("%.0f / %.0f", c.MemberWrites, c.MemberReads), seconds(c.CPUSeconds), fmt.Sprintf("%.0f MiB", c.PeakRSSMiB), "-", "-", "-",
+	}
+	if n := c.NewObject; n != nil {
+		cells[7], cells[8] = fmt.Sprintf("%.2f s", n.Seconds), seconds(n.SinceStart)
+		cells[9] = fmt.Sprintf("%.0f / %.0f %%", 100*n.LookedAtBefore, 100*n.LookedAtAfter)
+	}
+	row(b, cells...)
+}
+
+// heaps are the tables of memory.
+func (r *Result) heaps(b *strings.Builder) {
+	if len(r.Heaps) == 0 {
+		return
+	}
+	row(b, "object", "objects", "members", "heap empty", "with objects", "after a restart", "RSS", "RSS after a restart, its peak", "templates: JSON / held")
+	row(b, slices.Repeat([]string{"---"}, 9)...)
+	for _, h := range r.Heaps {
+		row(b, fmt.Sprintf("%.1f KiB", float64(h.ObjectBytes)/1024), fmt.Sprint(h.Objects), fmt.Sprint(h.Members), mebibytes(h.EmptyKiB), mebibytes(h.LiveKiB), mebibytes(h.RestartedKiB),
+			fmt.Sprintf("%.0f MiB", h.RSSMiB), fmt.Sprintf("%.0f, %.0f MiB", h.RestartedRSSMiB, h.RestartPeakMiB), mebibytes(h.TemplatesJSONKiB)+" / "+mebibytes(h.TemplatesHeldKiB))
+	}
+	b.WriteByte('\n')
+	row(b, "object", "one more member, per object", "after a restart", "without what a member takes empty", "an object with one member", "its template: JSON / held")
+	row(b, slices.Repeat([]string{"---"}, 6)...)
+	for _, a := range r.Added {
+		row(b, fmt.Sprintf("%.1f KiB", float64(a.ObjectBytes)/1024), fmt.Sprintf("%.0f B", a.PerMember), fmt.Sprintf("%.0f B", a.PerMemberRestarted), fmt.Sprintf("%.0f B", a.PerMemberNet),
+			fmt.Sprintf("%.0f B", a.PerObject), fmt.Sprintf("%.0f / %.0f B", a.TemplateJSON, a.TemplateHeld))
+	}
+}
+
+func mebibytes(kib float64) string { return fmt.Sprintf("%.1f MiB", kib/1024) }
+
+// isolation is the table of good members beside bad ones.
+func (r *Result) isolation(b *strings.Builder) {
+	if len(r.Isolation) == 0 {
+		return
+	}
+	row(b, "scenario", "step", "good members p50 / p99", "p99 over calm", "all members complete after the faults' end")
+	row(b, slices.Repeat([]string{"---"}, 5)...)
+	for _, i := range r.Isolation {
+		recovered := "-"
+		if i.RecoveredSeconds > 0 {
+			recovered = seconds(i.RecoveredSeconds)
+		}
+		row(b, i.Scenario, i.Step, quantiles(i.Latency), fmt.Sprintf("%.2f", i.P99Ratio), recovered)
+	}
+}
+
+// targetTable is the table of what the figures must hold.
+func (r *Result) targetTable(b *strings.Builder) {
+	all := r.targets()
+	if len(all) == 0 {
+		return
+	}
+	row(b, "target", "must be", "is", "holds")
+	row(b, slices.Repeat([]string{"---"}, 4)...)
+	for _, t := range all {
+		bound, holds := "at most", "no"
+		if t.atLeast {
+			bound = "at least"
+		}
+		if t.holds() {
+			holds = "yes"
+		}
+		row(b, t.what, fmt.Sprintf("%s %v%s", bound, t.limit, t.unit), fmt.Sprintf("%.2f%s", t.is, t.unit), holds)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,7 +9,7 @@ import (
 
 func TestMarkdown(t *testing.T) {
 	r := &Result{
-		Date: "2026-01-02T03:04:05Z", Command: "bench", Objects: 500, ObjectBytes: 1024, Members: 3, InFlight: 8,
+		Date: "2026-01-02T03:04:05Z", Command: "bench", Profile: "small", Objects: 500, ObjectBytes: 1024, Members: 3, InFlight: 8,
 		Machine:  Machine{CPU: "Some CPU", Cores: 2, MemoryGiB: 23.4, OS: "Linux 6.1", LoadBefore: 0.25},
 		Versions: Versions{Hanse: "v0.1", Kubernetes: "v1.36.1", Etcd: "3.6.8", Go: "go1.26"},
 		Phases: []Phase{
@@ -19,9 +20,14 @@ func TestMarkdown(t *testing.T) {
 				Cost: &Cost{
 					HubWrites:       map[string]float64{"resourcebindings.hanse.dev": 2, "widgets.bench.hanse.dev": 2, "events": 1, "placements.hanse.dev": 0.002},
 					HubWritesBeyond: 3, Events: 1, EtcdPuts: 5.1, EtcdBytes: 9500, Leases: 4, CPUMillis: 1.234, PeakRSSMiB: 120, SettledRSSMiB: 100,
-					MemberRequests: map[string]float64{"APPLY": 1, "GET": 0.25},
+					MemberRequests: map[string]float64{"APPLY": 1, "GET": 0.25}, MemberWrites: 1, MemberReads: 0.25,
 				},
 			},
+			{System: systemHanse, Name: singleCreate, Timing: Timing{Latency: Latency{P50: 28, P99: 61}}, CPU: CPU{Others: 0.01, PerCopyMillis: 80}, Cost: &Cost{HubWritesBeyond: 3.5}},
+		},
+		Restart: &Restart{
+			InSyncSeconds: 2.2, Writes: 1, Leases: 9, Events: 2, MemberReads: 3, CPUSeconds: 0.7, PeakRSSMiB: 72,
+			NewObject: &NewObject{Seconds: 0.08, SinceStart: 0.4, LookedAtBefore: 0.1, LookedAtAfter: 0.2},
 		},
 		Error: "the rest failed",
 	}
@@ -34,17 +40,86 @@ Hanse v0.1, Kubernetes v1.36.1, etcd 3.6.8, go1.26.
 | phase | raw /s | Hanse /s | share of raw | raw p50 / p99 | Hanse p50 / p99 | user's writes done | last copy | settled | hub alone | all CPU per copy raw / Hanse | others' CPU raw / Hanse |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | create | 600 | 300 | 0.50 | 12 / 40 ms | 0.90 / 2.40 s | 1.0 s | 5.0 s | 7.5 s | 700 objects/s | 4.0 ms / 14.3 ms | 3 % / 12 % |
-| update | - | - | - | - | - | - | - | - | - | - / - | - / - |
-| delete | - | - | - | - | - | - | - | - | - | - / - | - / - |
+| single create | - | - | - | - | 28 / 61 ms | - | - | - | - | - / 80.0 ms | - / 1 % |
 
-| phase | hub writes beyond the user's | by resource, with the user's | Events | etcd puts, all | etcd bytes beyond | Leases in all | CPU per copy | RSS peak / settled | member requests per copy |
+| phase | hub writes beyond the user's | by resource, with the user's | Events | etcd puts, all | etcd bytes beyond | Leases in all | CPU per copy | RSS peak / settled | member writes / reads per copy | by verb |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| create | 3.00 | resourcebindings 2.00, widgets 2.00 | 1.00 | 5.10 | 7.5 kB | 4 | 1.23 ms | 120 / 100 MiB | 1.00 / 0.25 | APPLY 1.00, GET 0.25 |
+| single create | 3.50 |  | 0.00 | 0.00 | 0.0 kB | 0 | 0.00 ms | 0 / 0 MiB | 0.00 / 0.00 |  |
+
+| cold restart: in sync after | hub writes | Leases | Events | member writes / reads | CPU | RSS peak | new object during the replay | written at | copies looked at by then / by its last copy |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| create | 3.00 | resourcebindings 2.00, widgets 2.00 | 1.00 | 5.10 | 7.5 kB | 4 | 1.23 ms | 120 / 100 MiB | APPLY 1.00, GET 0.25 |
+| 2.2 s | 1 | 9 | 2 | 0 / 3 | 0.7 s | 72 MiB | 0.08 s | 0.4 s | 10 / 20 % |
+
+| target | must be | is | holds |
+| --- | --- | --- | --- |
+| create: share of raw | at least 0.35 | 0.50 | yes |
+| create: hub writes per object | at most 4 | 3.00 | yes |
+| create: Events per object | at most 1 | 1.00 | yes |
+| create: hub etcd bytes per object | at most 10 kB | 7.50 kB | yes |
+| create: CPU per copy | at most 2 ms | 1.23 ms | yes |
+| create: p50 | at most 2 s | 0.90 s | yes |
+| create: p99 | at most 4 s | 2.40 s | yes |
+| single create: p50 | at most 0.1 s | 0.03 s | yes |
+| single create: p99 | at most 0.3 s | 0.06 s | yes |
+| restart: hub writes | at most 0 | 1.00 | no |
+| restart: member writes | at most 0 | 0.00 | yes |
+| restart: new object during the replay | at most 3 s | 0.08 s | yes |
 
 The run ended early: the rest failed
 `
 	if diff := cmp.Diff(want, r.markdown()); diff != "" {
-		t.Errorf("a run that ended after its first phase (-want +got):\n%s", diff)
+		t.Errorf("a run without some of its phases (-want +got):\n%s", diff)
+	}
+}
+
+func TestMarkdownOfHeapsAndIsolation(t *testing.T) {
+	r := &Result{
+		Date: "2026-01-02T03:04:05Z", Command: "bench", Objects: 1024, Members: 3,
+		Heaps: []Heap{
+			{ObjectBytes: 1024, Objects: 1024, Members: 3, EmptyKiB: 11 * 1024, LiveKiB: 19 * 1024, RestartedKiB: 18 * 1024},
+			{ObjectBytes: 1024, Objects: 1024, Members: 1, EmptyKiB: 10 * 1024, LiveKiB: 14 * 1024, RestartedKiB: 14 * 1024, TemplatesJSONKiB: 1024, TemplatesHeldKiB: 3 * 1024},
+			{ObjectBytes: 51200, Objects: 1024, Members: 3, EmptyKiB: 11 * 1024, LiveKiB: 35 * 1024, RestartedKiB: 34 * 1024},
+			{ObjectBytes: 51200, Objects: 1024, Members: 1, EmptyKiB: 10 * 1024, LiveKiB: 29 * 1024, RestartedKiB: 28 * 1024},
+		},
+		Isolation: []Isolation{
+			{Scenario: calm, Step: create, Latency: Latency{P50: 20, P99: 50}},
+			{Scenario: calm, Step: update, Latency: Latency{P50: 20, P99: 40}},
+			{Scenario: "struck", Step: create, Latency: Latency{P50: 20, P99: 60}},
+			{Scenario: "struck", Step: update, Latency: Latency{P50: 20, P99: 44}, RecoveredSeconds: 3},
+		},
+	}
+	r.derive()
+	_, got, _ := strings.Cut(r.markdown(), "| object |")
+	want := ` objects | members | heap empty | with objects | after a restart | RSS | RSS after a restart, its peak | templates: JSON / held |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| 1.0 KiB | 1024 | 3 | 11.0 MiB | 19.0 MiB | 18.0 MiB | 0 MiB | 0, 0 MiB | 0.0 MiB / 0.0 MiB |
+| 1.0 KiB | 1024 | 1 | 10.0 MiB | 14.0 MiB | 14.0 MiB | 0 MiB | 0, 0 MiB | 1.0 MiB / 3.0 MiB |
+| 50.0 KiB | 1024 | 3 | 11.0 MiB | 35.0 MiB | 34.0 MiB | 0 MiB | 0, 0 MiB | 0.0 MiB / 0.0 MiB |
+| 50.0 KiB | 1024 | 1 | 10.0 MiB | 29.0 MiB | 28.0 MiB | 0 MiB | 0, 0 MiB | 0.0 MiB / 0.0 MiB |
+
+| object | one more member, per object | after a restart | without what a member takes empty | an object with one member | its template: JSON / held |
+| --- | --- | --- | --- | --- | --- |
+| 1.0 KiB | 2560 B | 2048 B | 2048 B | 4096 B | 1024 / 3072 B |
+| 50.0 KiB | 3072 B | 3072 B | 2560 B | 19456 B | 0 / 0 B |
+
+| scenario | step | good members p50 / p99 | p99 over calm | all members complete after the faults' end |
+| --- | --- | --- | --- | --- |
+| calm | create | 20 / 50 ms | 1.00 | - |
+| calm | update | 20 / 40 ms | 1.00 | - |
+| struck | create | 20 / 60 ms | 1.20 | - |
+| struck | update | 20 / 44 ms | 1.10 | 3.0 s |
+
+| target | must be | is | holds |
+| --- | --- | --- | --- |
+| memory: one more member, per object | at most 3 KiB | 2.50 KiB | yes |
+| memory: a template, half its JSON and 2 KiB | at most 2.5 KiB | 3.00 KiB | no |
+| memory: one more member, per object | at most 3 KiB | 3.00 KiB | yes |
+| memory: the same with large objects over small ones | at most 1.1 | 1.20 | no |
+| isolation: p99 of the good members over calm | at most 1.3 | 1.20 | yes |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("heaps and isolation (-want +got):\n%s", diff)
 	}
 }
 
@@ -102,12 +177,15 @@ clusters:
 }
 
 func TestWidget(t *testing.T) {
-	raw, err := widget("bench", 7, 1).MarshalJSON()
+	raw, err := widget("bench", 7, first).MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) < 900 || len(raw) > 1200 {
 		t.Errorf("a widget has %d bytes of JSON, want about 1 KiB", len(raw))
+	}
+	if raw, err = widget("bench", 7, shape{bytes: 50 << 10}).MarshalJSON(); err != nil || len(raw) < 48<<10 || len(raw) > 51<<10 {
+		t.Errorf("a large widget has %d bytes of JSON, want about 50 KiB (%v)", len(raw), err)
 	}
 	if i, ok := widgetIndex(widgetName(7)); !ok || i != 7 {
 		t.Errorf("the index of %s is %d, %v", widgetName(7), i, ok)

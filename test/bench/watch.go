@@ -9,56 +9,57 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
 
-// watcher sees every widget of all members, and knows when each came to the state that is waited for.
+// watcher sees every widget of some clusters, and knows when each came to the state that is waited for.
 type watcher struct {
 	mu     sync.Mutex
 	wanted *expectation // nil: nothing is waited for
 	cancel context.CancelCauseFunc
 }
 
-// expectation is a state that every copy of a namespace's objects shall reach.
+// expectation is a state that some objects of a namespace shall reach on the first so many of the clusters.
 type expectation struct {
 	namespace string
+	from      int // index of the first object
 	reached   func(copied *unstructured.Unstructured, gone bool) bool
-	seen      [][]time.Time // when the copy of an object was first seen so: by object, then by member
+	seen      [][]time.Time // when the copy of an object was first seen so: by object, then by cluster
 	left      int
 	complete  chan struct{}
 }
 
-// watchMembers watches until ctx ends. A watch that ends on its own would make the figures wrong: it cancels with that cause.
-func watchMembers(ctx context.Context, members []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
+// watch watches clusters until ctx ends. A watch that ends on its own would make the figures wrong: it cancels with that cause.
+func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
-	for m, c := range members {
-		list, err := c.Resource(widgets).List(ctx, metav1.ListOptions{})
+	for m, c := range clusters {
+		list, err := c.Resource(widgets).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
-			return nil, fmt.Errorf("listing widgets on member %d: %w", m, err)
+			return nil, fmt.Errorf("listing widgets on cluster %d: %w", m, err)
 		}
 		stream, err := c.Resource(widgets).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		if err != nil {
-			return nil, fmt.Errorf("watching widgets on member %d: %w", m, err)
+			return nil, fmt.Errorf("watching widgets on cluster %d: %w", m, err)
 		}
 		go w.follow(ctx, m, stream)
 	}
 	return w, nil
 }
 
-func (w *watcher) follow(ctx context.Context, member int, stream watch.Interface) {
+func (w *watcher) follow(ctx context.Context, cluster int, stream apiwatch.Interface) {
 	defer stream.Stop()
 	for e := range stream.ResultChan() {
-		if copied, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Error {
-			w.see(member, copied, e.Type == watch.Deleted)
+		if copied, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != apiwatch.Error {
+			w.see(cluster, copied, e.Type == apiwatch.Deleted)
 		}
 	}
 	if ctx.Err() == nil {
-		w.cancel(fmt.Errorf("the benchmark's watch of member %d ended", member))
+		w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended", cluster))
 	}
 }
 
-func (w *watcher) see(member int, copied *unstructured.Unstructured, gone bool) {
+func (w *watcher) see(cluster int, copied *unstructured.Unstructured, gone bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,20 +68,23 @@ func (w *watcher) see(member int, copied *unstructured.Unstructured, gone bool) 
 		return
 	}
 	i, ok := widgetIndex(copied.GetName())
-	if !ok || i >= len(x.seen) || !x.seen[i][member].IsZero() || !x.reached(copied, gone) {
+	i -= x.from
+	if !ok || i < 0 || i >= len(x.seen) || cluster >= len(x.seen[i]) || !x.seen[i][cluster].IsZero() || !x.reached(copied, gone) {
 		return
 	}
-	x.seen[i][member] = now
+	x.seen[i][cluster] = now
 	if x.left--; x.left == 0 {
 		close(x.complete)
 	}
 }
 
-// expect begins to wait for a state.
-func (w *watcher) expect(namespace string, objects, members int, reached func(*unstructured.Unstructured, bool) bool) *expectation {
-	x := &expectation{namespace: namespace, reached: reached, seen: make([][]time.Time, objects), left: objects * members, complete: make(chan struct{})}
+// expect begins to wait for a state of so many objects from an index on, on the first so many clusters.
+func (w *watcher) expect(namespace string, from, objects, clusters int, reached func(*unstructured.Unstructured, bool) bool) *expectation {
+	x := &expectation{
+		namespace: namespace, from: from, reached: reached, seen: make([][]time.Time, objects), left: objects * clusters, complete: make(chan struct{}),
+	}
 	for i := range x.seen {
-		x.seen[i] = make([]time.Time, members)
+		x.seen[i] = make([]time.Time, clusters)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,16 +119,16 @@ func (w *watcher) missing(x *expectation) (int, string) {
 	defer w.mu.Unlock()
 	var names []string
 	for i, times := range x.seen {
-		for member, t := range times {
+		for cluster, t := range times {
 			if t.IsZero() && len(names) < 5 {
-				names = append(names, fmt.Sprintf("%s on member %d", widgetName(i), member))
+				names = append(names, fmt.Sprintf("%s on cluster %d", widgetName(x.from+i), cluster))
 			}
 		}
 	}
 	return x.left, strings.Join(names, ", ")
 }
 
-// last is when each object reached the state on the last of its members.
+// last is when each object reached the state on the last of its clusters.
 func (x *expectation) last() []time.Time {
 	out := make([]time.Time, len(x.seen))
 	for i, times := range x.seen {

@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -20,29 +21,81 @@ var (
 	widgetKind = widgets.GroupVersion().WithKind("Widget")
 )
 
-// widget is object i of a namespace as the user writes it, about 1 KiB of JSON.
-func widget(namespace string, i int, revision int64) *unstructured.Unstructured {
+// shape is what differs between widgets beside their names.
+type shape struct {
+	revision int64
+	image    string
+	bytes    int // of JSON at least; 0 is about 1 KiB
+}
+
+// The shapes that a widget goes through: as created, as updated by the user, and as overridden on all members.
+var (
+	first      = shape{revision: 1, image: "registry.example.com/widgets/server:v1.4.2"}
+	second     = shape{revision: 2, image: first.image}
+	overridden = shape{revision: 2, image: "registry.example.com/widgets/server:v1.5.0"}
+)
+
+// arrived is true of a copy that has this shape.
+func (s shape) arrived(copied *unstructured.Unstructured, gone bool) bool {
+	revision, _, _ := unstructured.NestedInt64(copied.Object, "spec", "revision")
+	image, _, _ := unstructured.NestedString(copied.Object, "spec", "image")
+	return !gone && revision == s.revision && image == s.image
+}
+
+// removed is true of a copy that is gone.
+func removed(_ *unstructured.Unstructured, gone bool) bool { return gone }
+
+// widget is object i of a namespace as the user writes it.
+func widget(namespace string, i int, s shape) *unstructured.Unstructured {
+	random := rand.New(rand.NewPCG(uint64(i), 0))
 	env := make([]any, 6)
 	for e := range env {
 		env[e] = map[string]any{"name": fmt.Sprintf("OPTION_%d", e), "value": fmt.Sprintf("value-%d-of-%d", e, i)}
 	}
-	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"replicas": int64(3),
-		"revision": revision,
-		"image":    "registry.example.com/widgets/server:v1.4.2",
+		"revision": s.revision,
+		"image":    s.image,
 		"args":     []any{"--listen=:8080", "--log-level=info", "--retention=15d", "--shards=4"},
-		"note":     strings.Repeat("What a user says about this widget. ", 7),
+		"note":     prose(random, 252),
 		"resources": map[string]any{
 			"requests": map[string]any{"cpu": "250m", "memory": "512Mi"},
 			"limits":   map[string]any{"cpu": "1", "memory": "1Gi"},
 		},
 		"env": env,
-	}}}
+	}
+	if files := (s.bytes - 1024) / fileBytes; files > 0 {
+		content := map[string]any{}
+		for f := range files {
+			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // name and punctuation take the rest
+		}
+		spec["files"] = content
+	}
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	w.SetGroupVersionKind(widgetKind)
 	w.SetNamespace(namespace)
 	w.SetName(widgetName(i))
 	w.SetLabels(map[string]string{"app.kubernetes.io/name": "widget", "app.kubernetes.io/part-of": "bench"})
 	return w
+}
+
+// fileBytes is how much of a large widget each of its files takes.
+const fileBytes = 2048
+
+// prose is so many bytes of text that compresses about as well as configuration does: a few words again and again, and
+// numbers that nobody can guess.
+func prose(random *rand.Rand, n int) string {
+	words := strings.Fields("listen address timeout retention upstream cluster region replica interval enabled disabled true false default limit " +
+		"request memory storage volume target scrape rule alert label match action keep drop source regex path port host name value")
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(words[random.IntN(len(words))])
+		if random.IntN(4) == 0 {
+			fmt.Fprintf(&b, "=%d", random.IntN(100000))
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()[:n]
 }
 
 func widgetName(i int) string { return fmt.Sprintf("widget-%05d", i) }
@@ -53,8 +106,13 @@ func widgetIndex(name string) (int, bool) {
 	return i, err == nil
 }
 
-// revisionOf is the spec.revision that a widget carries.
-func revisionOf(w *unstructured.Unstructured) int64 {
-	r, _, _ := unstructured.NestedInt64(w.Object, "spec", "revision")
-	return r
+// allReady is spec.replicas of every widget.
+const allReady = 3
+
+// readyIs is true of a widget whose status says that so many replicas are ready.
+func readyIs(want int64) func(*unstructured.Unstructured, bool) bool {
+	return func(w *unstructured.Unstructured, gone bool) bool {
+		ready, found, _ := unstructured.NestedInt64(w.Object, "status", "readyReplicas")
+		return !gone && found && ready == want
+	}
 }

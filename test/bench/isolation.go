@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// bad is how many members misbehave: the last ones by name, one in each of these ways.
+const bad = 3
+
+var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--retry-after", "1s"}}
+
+// interval is the time between two writes of the user. It is so long that the machine is not busy: what is measured is
+// waiting, not work.
+const interval = 200 * time.Millisecond
+
+// Calm is the scenario that the others are compared with.
+const calm = "calm"
+
+// Isolation is what the good members saw while the others were good or bad.
+type Isolation struct {
+	Scenario string `json:"scenario"`
+	Step     string `json:"step"`
+	// Latency is from the user's write to the copy on one good member, over all objects and good members.
+	Latency Latency `json:"latency"`
+	// P99Ratio is the 99th percentile over that of the calm scenario.
+	P99Ratio float64 `json:"p99Ratio"`
+	// RecoveredSeconds is from the end of the faults until every member had every object.
+	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
+}
+
+// isolation measures the good members without faults, with faults that begin just before the load, and with a hub process that
+// started among them.
+func (r *run) isolation(ctx context.Context) error {
+	scenarios := []string{calm, "struck", "started"}
+	return r.onLab(ctx, r.members, append([]string{warmNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
+		w, err := watch(ctx, s.clients, s.cancel)
+		if err != nil {
+			return err
+		}
+		if err := s.join(ctx, true); err != nil {
+			return err
+		}
+		if err := s.startHub(ctx); err != nil {
+			return err
+		}
+		if err := s.awaitReady(ctx, s.names); err != nil {
+			return err
+		}
+		if err := s.warmUp(ctx, w); err != nil {
+			return err
+		}
+		for _, scenario := range scenarios {
+			if err := s.scenario(ctx, w, scenario); err != nil {
+				return fmt.Errorf("scenario %s: %w", scenario, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
+	if err := s.place(ctx, name); err != nil {
+		return err
+	}
+	if _, err := s.meter.settle(ctx); err != nil {
+		return err
+	}
+	switch name {
+	case "started":
+		if err := s.process.Stop(); err != nil {
+			return err
+		}
+		if err := s.misbehave(ctx); err != nil {
+			return err
+		}
+		if err := s.startHub(ctx); err != nil {
+			return err
+		}
+		if _, err := s.createOne(ctx, w, s.good(), warm); err != nil {
+			return err
+		}
+	case "struck":
+		if err := s.misbehave(ctx); err != nil {
+			return err
+		}
+	}
+	s.say("%s: a new object every %s, then a change", name, interval)
+	for _, p := range steps[:2] {
+		measured, err := s.pace(ctx, w, name, p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		s.result.Isolation = append(s.result.Isolation, Isolation{Scenario: name, Step: p.name, Latency: latency(measured)})
+		s.say("%s, %s: %s", name, p.name, quantiles(latency(measured)))
+	}
+	begin := time.Now()
+	if err := s.behave(ctx); err != nil {
+		return err
+	}
+	if err := s.converge(ctx, name, second); err != nil {
+		return err
+	}
+	if name != calm {
+		last := &s.result.Isolation[len(s.result.Isolation)-1]
+		last.RecoveredSeconds = round(time.Since(begin).Seconds())
+		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
+	}
+	return nil
+}
+
+func (s *setting) good() int { return len(s.names) - bad }
+
+func (s *setting) misbehave(ctx context.Context) error {
+	for i, mode := range faults {
+		name := s.names[s.good()+i]
+		s.say("%s: %s", name, strings.Join(mode, " "))
+		if err := s.Fault(ctx, name, mode...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *setting) behave(ctx context.Context) error {
+	for _, name := range s.names[s.good():] {
+		if err := s.Fault(ctx, name, "none"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pace writes the objects of a namespace one after the other at a fixed pace, whether the ones before have arrived or not, and
+// returns how long each took to each good member.
+func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) ([]time.Duration, error) {
+	x := w.expect(namespace, 0, s.objects, s.good(), p.after.arrived)
+	var mu sync.Mutex
+	sent := make([]time.Time, s.objects)
+	group, writes := errgroup.WithContext(ctx)
+	for i := range sent {
+		if err := rest(ctx, interval); err != nil {
+			return nil, err
+		}
+		group.Go(func() error {
+			mu.Lock()
+			sent[i] = time.Now()
+			mu.Unlock()
+			return p.user(writes, s.hub, namespace, i)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+		return nil, err
+	}
+	all := make([]time.Duration, 0, s.objects*s.good())
+	for i, times := range x.seen {
+		for _, t := range times {
+			all = append(all, t.Sub(sent[i]))
+		}
+	}
+	return all, nil
+}
+
+// converge waits until every member has every object of a namespace in a shape.
+func (s *setting) converge(ctx context.Context, namespace string, after shape) error {
+	deadline := time.Now().Add(phaseAtMost)
+	for {
+		err := s.verifyCopies(ctx, namespace, s.objects, after)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if err := rest(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// worst is the highest ratio of all scenarios with faults.
+func worst(all []Isolation) float64 {
+	most := 0.0
+	for _, i := range all {
+		if i.Scenario != calm {
+			most = max(most, i.P99Ratio)
+		}
+	}
+	return most
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// setting is a hub and members that run on the lab, with the kind and the charts installed and no hub process yet.
+type setting struct {
+	*run
+	*fleet.Fleet
+	names   []string            // of the members
+	clients []dynamic.Interface // of the members, in the order of names
+	hub     dynamic.Interface
+	cancel  context.CancelCauseFunc // ends what is measured, with the reason
+	process *fleet.HubProcess       // the hub process that was started last
+	meter   *meter
+}
+
+// onLab brings up a lab with so many members and the namespaces on all clusters, does something there, and takes it
+// down again, whatever happened.
+func (r *run) onLab(ctx context.Context, members int, namespaces []string, do func(context.Context, *setting) error) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	config := r.config
+	config.Dir = filepath.Join(r.dir, "lab")
+	if config.Topology, err = topology(r.dir, members); err != nil {
+		return err
+	}
+	r.say("starting a hub and %d bare members", members)
+	f, err := fleet.Up(ctx, config)
+	defer func() {
+		r.say("taking the lab down")
+		down := &fleet.Fleet{Config: config}
+		err = errors.Join(err, down.Down(context.WithoutCancel(ctx)))
+	}()
+	if err != nil {
+		return err
+	}
+	s := &setting{run: r, Fleet: f, cancel: cancel, meter: &meter{Fleet: f}}
+	if err := s.install(ctx, namespaces); err != nil {
+		return err
+	}
+	if err := s.versions(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if s.process == nil {
+			return
+		}
+		if err != nil {
+			err = fmt.Errorf("%w\nend of the hub's log:\n%s", err, s.process.LogTail())
+		}
+		_ = s.process.Kill()
+	}()
+	return do(ctx, s)
+}
+
+// install makes clients, kind, charts and namespaces.
+func (s *setting) install(ctx context.Context, namespaces []string) error {
+	s.names = slices.Sorted(maps.Keys(s.Fleet.Members))
+	kinds := []fleet.Kind{{APIGroups: []string{widgets.Group}, Resources: []string{widgets.Resource}, Status: true}}
+	s.say("installing the kind and the charts")
+	if err := s.InstallHub(ctx, kinds); err != nil {
+		return err
+	}
+	var err error
+	if s.hub, err = prepare(ctx, s.Hub, namespaces); err != nil {
+		return err
+	}
+	for _, name := range s.names {
+		member := s.Fleet.Members[name]
+		if err := s.InstallMember(ctx, member, kinds); err != nil {
+			return err
+		}
+		c, err := prepare(ctx, member, namespaces)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	return nil
+}
+
+// prepare makes widgets served and the namespaces on a cluster, and returns a client without a rate limit.
+func prepare(ctx context.Context, c *fleet.Cluster, namespaces []string) (dynamic.Interface, error) {
+	if err := c.ApplyCRD(ctx, widgetCRD, fieldManager); err != nil {
+		return nil, err
+	}
+	for _, name := range namespaces {
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return nil, fmt.Errorf("creating namespace %s on %s: %w", name, c.Name, err)
+		}
+	}
+	client, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", c.Name, err)
+	}
+	return client, nil
+}
+
+// join makes all members known to the hub, straight or by way of the lab's fault proxies.
+func (s *setting) join(ctx context.Context, proxied bool) error {
+	for _, name := range s.names {
+		m := *s.Fleet.Members[name]
+		if !proxied {
+			m.ProxyServer = ""
+		}
+		if err := s.Join(ctx, &m, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startHub runs a hub process, of which the meter tells from now on.
+func (s *setting) startHub(ctx context.Context) error {
+	process, err := s.StartHub(ctx, "hub")
+	if process != nil {
+		s.process, s.meter.pid, s.meter.page = process, process.PID, process.Metrics
+	}
+	return err
+}
+
+// awaitReady waits until the hub says of these members that they are ready.
+func (s *setting) awaitReady(ctx context.Context, members []string) error {
+	for _, name := range members {
+		mcl := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := s.poll(ctx, mcl, func() bool { return meta.IsStatusConditionTrue(mcl.Status.Conditions, hubv1.ConditionReady) }); err != nil {
+			return fmt.Errorf("waiting for member %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// place sends all widgets of a namespace to every member.
+func (s *setting) place(ctx context.Context, namespace string) error {
+	p := &hubv1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everywhere"},
+		Spec: hubv1.PlacementSpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
+			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+		},
+	}
+	if err := s.Hub.Create(ctx, p); err != nil {
+		return fmt.Errorf("creating the placement of %s: %w", namespace, err)
+	}
+	return s.poll(ctx, p, func() bool { return p.Status.ObservedGeneration == p.Generation })
+}
+
+// poll reads an object of the hub until it is as wanted.
+func (s *setting) poll(ctx context.Context, obj client.Object, ok func() bool) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return ok(), s.Hub.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	})
+}
+
+// warmUp sends a few objects to every member. They open the hub's connections and start the members' informers, which a hub
+// in use has, and stay.
+func (s *setting) warmUp(ctx context.Context, w *watcher) error {
+	if err := s.place(ctx, warmNamespace); err != nil {
+		return err
+	}
+	x := w.expect(warmNamespace, 0, warm, len(s.names), first.arrived)
+	if _, err := s.write(ctx, warmNamespace, warm, applying(first)); err != nil {
+		return err
+	}
+	if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+		return fmt.Errorf("warming up: %w", err)
+	}
+	return nil
+}
+
+// userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members together.
+func (s *setting) userWorkers() int { return perMember * len(s.names) }
+
+// write does an operation to all objects of a namespace on the hub, and returns when each was sent.
+func (s *setting) write(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {
+	sent := make([]time.Time, objects)
+	return sent, each(ctx, objects, s.userWorkers(), func(ctx context.Context, i int) error {
+		sent[i] = time.Now()
+		return do(ctx, s.hub, namespace, i)
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// Restart is what a hub process does that finds everything in place. Counts are of all objects together.
+type Restart struct {
+	// InSyncSeconds is from the start of the process to the moment when it had looked at every copy and its queues were empty.
+	InSyncSeconds float64 `json:"inSyncSeconds"`
+	// HubWrites to etcd by resource; Writes is their sum without Leases and Events.
+	HubWrites    map[string]float64 `json:"hubWrites"`
+	Writes       float64            `json:"hubWritesBeyond"`
+	Leases       float64            `json:"leases"`
+	Events       float64            `json:"events"`
+	MemberWrites float64            `json:"memberWrites"`
+	MemberReads  float64            `json:"memberReads"`
+	CPUSeconds   float64            `json:"cpuSeconds"`
+	PeakRSSMiB   float64            `json:"peakRssMiB"`
+	// NewObject is of a second restart, during which the user creates an object.
+	NewObject *NewObject `json:"newObject,omitempty"`
+}
+
+// NewObject is an object that the user creates while a hub process looks at what is in place.
+type NewObject struct {
+	// Seconds from sending the user's write to the copy on the last member.
+	Seconds float64 `json:"seconds"`
+	// SinceStart is how long the process ran when the write was sent.
+	SinceStart float64 `json:"sinceStartSeconds"`
+	// LookedAt is the share of all copies that the process had looked at by then, and when the last copy came. At 1 the
+	// replay was over.
+	LookedAtBefore float64 `json:"lookedAtBefore"`
+	LookedAtAfter  float64 `json:"lookedAtAfter"`
+	InSyncSeconds  float64 `json:"inSyncSeconds"`
+}
+
+// restarts ends and starts the hub process twice with everything in place: once untouched, and once while the user creates an
+// object.
+func (s *setting) restarts(ctx context.Context, w *watcher) error {
+	s.say("hanse: cold restart with %d objects in place", s.objects)
+	if _, err := s.meter.settle(ctx); err != nil {
+		return err
+	}
+	before, err := s.meter.read(ctx)
+	if err != nil {
+		return err
+	}
+	begin, err := s.restart(ctx)
+	if err != nil {
+		return err
+	}
+	inSync, err := s.inSync(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.meter.settle(ctx); err != nil {
+		return err
+	}
+	after, err := s.meter.read(ctx)
+	if err != nil {
+		return err
+	}
+	before.cpu[whoHanse] = 0 // what the process before had used went with it
+	c := cost(before, after, units{objects: 1, members: 1})
+	r := &Restart{
+		InSyncSeconds: round(inSync.Sub(begin).Seconds()), HubWrites: c.HubWrites, Writes: c.HubWritesBeyond, Leases: c.Leases, Events: c.Events,
+		MemberWrites: c.MemberWrites, MemberReads: c.MemberReads, CPUSeconds: round(c.CPUMillis / 1000),
+	}
+	if r.PeakRSSMiB, _, err = memory(s.meter.pid); err != nil {
+		return err
+	}
+	s.result.Restart = r
+	s.say("hanse, restart: in sync after %.1f s, %.0f writes to the hub and %.0f to members", r.InSyncSeconds, r.Writes, r.MemberWrites)
+	if r.NewObject, err = s.duringReplay(ctx, w); err != nil {
+		return err
+	}
+	s.say("hanse, restart: a new object is everywhere after %.2f s", r.NewObject.Seconds)
+	return nil
+}
+
+// restart ends the hub process and starts another one. It returns when that was started.
+func (s *setting) restart(ctx context.Context) (time.Time, error) {
+	if err := s.process.Stop(); err != nil {
+		return time.Time{}, err
+	}
+	begin := time.Now()
+	return begin, s.startHub(ctx)
+}
+
+// duringReplay restarts the hub process and creates an object as soon as it has begun to look at copies.
+func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, error) {
+	begin, err := s.restart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := &NewObject{}
+	for n.LookedAtBefore == 0 {
+		if err := rest(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		if n.LookedAtBefore, err = s.lookedAt(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n.SinceStart = round(time.Since(begin).Seconds())
+	took, err := s.createOne(ctx, w, s.members, warm+singles)
+	if err != nil {
+		return nil, fmt.Errorf("creating an object during the replay: %w", err)
+	}
+	n.Seconds = round(took.Seconds())
+	if n.LookedAtAfter, err = s.lookedAt(ctx); err != nil {
+		return nil, err
+	}
+	inSync, err := s.inSync(ctx)
+	n.InSyncSeconds = round(inSync.Sub(begin).Seconds())
+	return n, err
+}
+
+// lookedAt is the share of all copies in namespace bench that the hub process has looked at, by its count of dispatches.
+func (s *setting) lookedAt(ctx context.Context) (float64, error) {
+	page, err := fleet.Page(ctx, s.process.Metrics)
+	if err != nil {
+		return 0, err
+	}
+	dispatched, err := sum(page, "controller_runtime_reconcile_total", "controller", "dispatch")
+	return round(min(1, dispatched/float64(s.objects*len(s.names)))), err
+}
+
+// inSync waits until the hub process has looked at all copies and its queues have been empty for a while, and returns when they
+// became so.
+func (s *setting) inSync(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub process is not in sync after %s", phaseAtMost))
+	defer cancel()
+	last := time.Now()
+	for time.Since(last) < quiet {
+		page, err := fleet.Page(ctx, s.process.Metrics)
+		if err != nil {
+			return last, err
+		}
+		dispatched, err := sum(page, "controller_runtime_reconcile_total", "controller", "dispatch")
+		if err != nil {
+			return last, err
+		}
+		queued, err := sum(page, "workqueue_depth", "", "")
+		if err != nil {
+			return last, err
+		}
+		working, err := sum(page, "controller_runtime_active_workers", "", "")
+		if err != nil {
+			return last, err
+		}
+		if dispatched < float64(s.objects*len(s.names)) || queued > 0 || working > 0 {
+			last = time.Now()
+		}
+		if err := rest(ctx, 50*time.Millisecond); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
+// sum adds the samples of a metric that have a label of this value; all of them if label is "".
+func sum(page, name, label, value string) (float64, error) {
+	samples, err := fleet.Samples(page, name)
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for _, sample := range samples {
+		if label == "" || sample.Labels[label] == value {
+			total += sample.Value
+		}
+	}
+	return total, nil
+}

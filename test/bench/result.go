@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Systems that a phase is measured on.
+const (
+	systemRaw   = "raw"   // the client loop, straight to the members
+	systemHub   = "hub"   // the user's writes to the hub, nobody watching; rates are of objects
+	systemHanse = "hanse" // the user's writes to the hub, Hanse doing the rest
+)
+
+// Result is one run.
+type Result struct {
+	Date        string   `json:"date"`
+	Command     string   `json:"command"`
+	Profile     string   `json:"profile"`
+	Objects     int      `json:"objects"`
+	Members     int      `json:"members"`
+	ObjectBytes int      `json:"objectBytes"` // JSON of one object as the user writes it
+	InFlight    int      `json:"inFlightPerMember"`
+	Machine     Machine  `json:"machine"`
+	Versions    Versions `json:"versions"`
+	Phases      []Phase  `json:"phases,omitempty"`
+	Restart     *Restart `json:"restart,omitempty"`
+	// Heaps and Isolation are of the profiles with these names.
+	Heaps     []Heap      `json:"heaps,omitempty"`
+	Added     []Added     `json:"addedPerMember,omitempty"`
+	Isolation []Isolation `json:"isolation,omitempty"`
+	Error     string      `json:"error,omitempty"` // why later phases are missing
+}
+
+// Timing is how fast a phase was.
+type Timing struct {
+	Seconds float64 `json:"seconds"`
+	// Rate is object-clusters per second; for the hub alone, objects per second. Single changes have none.
+	Rate    float64 `json:"rate"`
+	Latency Latency `json:"latency"`
+}
+
+// CPU says who used the machine from the beginning of a phase until it had settled.
+type CPU struct {
+	Seconds map[string]float64 `json:"seconds"`
+	// Others is the share of all cores that went to processes which are no part of the run.
+	Others float64 `json:"othersShare"`
+	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for one
+	// object-cluster.
+	PerCopyMillis float64 `json:"perCopyMs"`
+}
+
+// Phase is one step on one system.
+type Phase struct {
+	System string `json:"system"`
+	Name   string `json:"name"`
+	Timing
+	// ShareOfRaw is the rate over that of the raw loop.
+	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
+	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last write.
+	UserSeconds    float64 `json:"userSeconds,omitempty"`
+	SettledSeconds float64 `json:"settledSeconds,omitempty"`
+	CPU            CPU     `json:"cpu"`
+	// Cost is left out for the raw loop, which does not touch the hub.
+	Cost *Cost `json:"cost,omitempty"`
+}
+
+func (r *Result) phase(system, name string) *Phase {
+	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.System == system && p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Phases[i]
+}
+
+func (r *Result) empty() bool { return len(r.Phases)+len(r.Heaps)+len(r.Isolation) == 0 }
+
+// derive fills in what follows from comparing phases, heaps and scenarios.
+func (r *Result) derive() {
+	for i := 0; i+1 < len(r.Heaps); i += 2 {
+		r.Added = append(r.Added, added(r.Heaps[i], r.Heaps[i+1]))
+	}
+	for i := range r.Isolation {
+		for _, base := range r.Isolation {
+			if base.Scenario == calm && base.Step == r.Isolation[i].Step {
+				r.Isolation[i].P99Ratio = round(r.Isolation[i].Latency.P99 / base.Latency.P99)
+			}
+		}
+	}
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		if p.System != systemHanse {
+			continue
+		}
+		if raw := r.phase(systemRaw, p.Name); raw != nil {
+			p.ShareOfRaw = round(p.Rate / raw.Rate)
+		}
+		p.Cost.EtcdBytesBeyond = p.Cost.EtcdBytes
+		if hub := r.phase(systemHub, p.Name); hub != nil {
+			p.Cost.EtcdBytesBeyond = round(p.Cost.EtcdBytes - hub.Cost.EtcdBytes)
+		}
+	}
+}
+
+// write writes the result as JSON.
+func (r *Result) write(path string) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(raw, '\n'), 0o644)
+}

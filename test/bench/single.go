@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// singles is how often a single change is measured.
+const singles = 20
+
+// pause is how long the hub rests between single changes.
+const pause = 500 * time.Millisecond
+
+// singleCreates creates one object at a time on an idle hub; the latency is to the last of its copies. The objects follow the
+// warm ones in their namespace.
+func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) {
+	if _, err := s.meter.settle(ctx); err != nil {
+		return Phase{}, err
+	}
+	return s.phase(ctx, singleCreate, units{objects: singles, members: s.members, own: 1}, func(ctx context.Context) (done, error) {
+		return oneByOne(ctx, singles, func(ctx context.Context, i int) (time.Duration, error) {
+			return s.createOne(ctx, w, s.members, warm+i)
+		})
+	})
+}
+
+// createOne creates an object in the namespace of the warm ones and waits for its copies on the first so many members.
+func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (time.Duration, error) {
+	x := w.expect(warmNamespace, i, 1, members, first.arrived)
+	sent := time.Now()
+	if err := applying(first)(ctx, s.hub, warmNamespace, i); err != nil {
+		return 0, fmt.Errorf("creating %s: %w", widgetName(i), err)
+	}
+	err := w.await(ctx, x, phaseAtMost, s.say)
+	return x.last()[0].Sub(sent), err
+}
+
+// singleStatuses changes the status of one copy at a time, each of another object; the latency is to the hub object's status.
+func (s *setting) singleStatuses(ctx context.Context, _ *watcher) (Phase, error) {
+	onHub, stop, err := s.watchHub(ctx)
+	if err != nil {
+		return Phase{}, err
+	}
+	defer stop()
+	if _, err := s.meter.settle(ctx); err != nil {
+		return Phase{}, err
+	}
+	n := min(singles, s.objects)
+	return s.phase(ctx, singleStatus, units{objects: n, members: s.members}, func(ctx context.Context) (done, error) {
+		return oneByOne(ctx, n, func(ctx context.Context, i int) (time.Duration, error) {
+			x := onHub.expect("bench", i, 1, 1, readyIs(allReady*int64(s.members)-1))
+			sent := time.Now()
+			if err := reporting(specsSeen, allReady-1)(ctx, s.clients[i%len(s.clients)], "bench", i); err != nil {
+				return 0, fmt.Errorf("changing the status of %s: %w", widgetName(i), err)
+			}
+			err := onHub.await(ctx, x, phaseAtMost, s.say)
+			return x.last()[0].Sub(sent), err
+		})
+	})
+}
+
+// oneByOne measures n changes, each after a rest. Its timing has no rate.
+func oneByOne(ctx context.Context, n int, change func(ctx context.Context, i int) (time.Duration, error)) (done, error) {
+	d := done{begin: time.Now()}
+	all := make([]time.Duration, n)
+	for i := range all {
+		if err := rest(ctx, pause); err != nil {
+			return d, err
+		}
+		var err error
+		if all[i], err = change(ctx, i); err != nil {
+			return d, err
+		}
+	}
+	d.user = time.Now()
+	d.Timing = Timing{Seconds: round(d.user.Sub(d.begin).Seconds()), Latency: latency(all)}
+	return d, nil
+}
+
+// rest does nothing for a while.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+// target is a figure that Hanse must hold.
+type target struct {
+	what    string
+	is      float64
+	limit   float64
+	unit    string
+	atLeast bool // the limit is the least, not the most
+}
+
+func (t target) holds() bool {
+	if t.atLeast {
+		return t.is >= t.limit
+	}
+	return t.is <= t.limit
+}
+
+// leastShare of raw that a profile must reach in a phase.
+var leastShare = map[string]map[string]float64{
+	"small": {create: 0.35, update: 0.50},
+	"wide":  {create: 0.70},
+}
+
+// targets compares the run with what its profile must hold.
+func (r *Result) targets() []target {
+	var out []target
+	for _, p := range r.Phases {
+		if p.System != systemHanse {
+			continue
+		}
+		if least, ok := leastShare[r.Profile][p.Name]; ok && r.named() {
+			out = append(out, target{what: p.Name + ": share of raw", is: p.ShareOfRaw, limit: least, atLeast: true})
+		}
+		out = append(out, r.phaseTargets(p)...)
+	}
+	if c := r.Restart; c != nil {
+		out = append(out, target{what: "restart: hub writes", is: c.Writes}, target{what: "restart: member writes", is: c.MemberWrites})
+		if c.NewObject != nil {
+			out = append(out, target{what: "restart: new object during the replay", is: c.NewObject.Seconds, limit: 3, unit: " s"})
+		}
+	}
+	for i, a := range r.Added {
+		out = append(out, target{what: "memory: one more member, per object", is: a.PerMember / 1024, limit: 3, unit: " KiB"})
+		if i > 0 {
+			out = append(out, target{what: "memory: the same with large objects over small ones", is: a.PerMember / r.Added[0].PerMember, limit: 1.1})
+		}
+		if a.TemplateHeld > 0 {
+			limit := round((a.TemplateJSON/2 + 2048) / 1024)
+			out = append(out, target{what: "memory: a template, half its JSON and 2 KiB", is: a.TemplateHeld / 1024, limit: limit, unit: " KiB"})
+		}
+	}
+	if len(r.Isolation) > 0 {
+		out = append(out, target{what: "isolation: p99 of the good members over calm", is: worst(r.Isolation), limit: 1.3})
+	}
+	return out
+}
+
+// named is true of a run that has the size of its profile. Some targets are for that size only.
+func (r *Result) named() bool {
+	p := profiles()[r.Profile]
+	return r.Objects == p.objects && r.Members == p.members
+}
+
+// phaseTargets are those of one phase of Hanse.
+func (r *Result) phaseTargets(p Phase) []target {
+	small := r.Profile == "small" && r.named()
+	var out []target
+	add := func(applies bool, what string, is, limit float64, unit string) {
+		if applies {
+			out = append(out, target{what: p.Name + ": " + what, is: is, limit: limit, unit: unit})
+		}
+	}
+	switch p.Name {
+	case create:
+		add(true, "hub writes per object", p.Cost.HubWritesBeyond, 4, "")
+		add(true, "Events per object", p.Cost.Events, 1, "")
+		add(r.Members == 3, "hub etcd bytes per object", p.Cost.EtcdBytesBeyond/1000, 10, " kB")
+		add(true, "CPU per copy", p.Cost.CPUMillis, 2, " ms")
+		add(small, "p50", p.Latency.P50/1000, 2, " s")
+		add(small, "p99", p.Latency.P99/1000, 4, " s")
+	case status:
+		add(true, "hub writes per object", p.Cost.HubWritesBeyond, 3, "")
+		add(small, "p50", p.Latency.P50/1000, 1.5, " s")
+	case singleCreate:
+		add(true, "p50", p.Latency.P50/1000, 0.1, " s")
+		add(true, "p99", p.Latency.P99/1000, 0.3, " s")
+	case singleStatus:
+		add(true, "p50", p.Latency.P50/1000, 0.3, " s")
+	}
+	return out
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// warm is the number of objects that go before a measured phase, in a namespace of their own.
+	warm          = 10
+	warmNamespace = "bench-warm"
+	// phaseAtMost is how long a phase may take before the run gives up.
+	phaseAtMost = 10 * time.Minute
+)
+
+// Names of phases.
+const (
+	create       = "create"
+	update       = "update"
+	override     = "override"
+	status       = "status"
+	singleCreate = "single create"
+	singleStatus = "single status"
+	withdraw     = "delete"
+)
+
+// phaseNames are those of all phases, in the order in which Hanse goes through them.
+var phaseNames = []string{create, update, override, status, singleCreate, singleStatus, withdraw}
+
+// step is what is done to every object, in this order, on all systems that have it.
+type step struct {
+	name  string
+	raw   operation // on each member by the raw loop
+	user  operation // on the hub by the user; nil if the user does not write every object
+	after shape     // of all copies
+	gone  bool      // there are no copies after it
+	// hanse measures the step by way of the hub. Nil is the user's write of every object, until all copies follow.
+	hanse func(*setting, context.Context, *watcher) (Phase, error)
+}
+
+// specsSeen is the generation of a copy after create, update and override, which change its spec once each.
+const specsSeen = 3
+
+var steps = []step{
+	{name: create, raw: applying(first), user: applying(first), after: first},
+	{name: update, raw: applying(second), user: applying(second), after: second},
+	{name: override, raw: applying(overridden), after: overridden, hanse: (*setting).override},
+	{name: status, raw: reporting(specsSeen, allReady), after: overridden, hanse: (*setting).status},
+	{name: withdraw, raw: remove, user: remove, gone: true},
+}
+
+// throughput measures all steps on all systems, and what only Hanse has: single changes on an idle hub, and cold restarts.
+func (r *run) throughput(ctx context.Context) error {
+	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
+	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {
+		w, err := watch(ctx, s.clients, s.cancel)
+		if err != nil {
+			return err
+		}
+		s.say("raw: %d objects straight to each member, %d requests in flight to each", s.objects, perMember)
+		if err := s.raw(ctx); err != nil {
+			return err
+		}
+		s.say("hub alone: the user's writes, %d in flight, nobody watching", s.userWorkers())
+		if err := s.hubAlone(ctx); err != nil {
+			return err
+		}
+		s.say("starting the hub process")
+		if err := s.join(ctx, false); err != nil {
+			return err
+		}
+		if err := s.startHub(ctx); err != nil {
+			return err
+		}
+		if err := s.awaitReady(ctx, s.names); err != nil {
+			return err
+		}
+		s.say("hanse: the same writes on the hub, placed on every member")
+		return s.hanse(ctx, w)
+	})
+}
+
+func (s *setting) add(p Phase) {
+	s.result.Phases = append(s.result.Phases, p)
+	if p.Rate == 0 {
+		s.say("%s, %s: %s", p.System, p.Name, quantiles(p.Latency))
+		return
+	}
+	s.say("%s, %s: %.0f per second", p.System, p.Name, p.Rate)
+}
+
+// hanse measures all steps by way of the hub.
+func (s *setting) hanse(ctx context.Context, w *watcher) error {
+	if err := s.warmUp(ctx, w); err != nil {
+		return err
+	}
+	if err := s.place(ctx, "bench"); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if step.gone {
+			if err := s.onceThere(ctx, w); err != nil {
+				return err
+			}
+		}
+		if _, err := s.meter.settle(ctx); err != nil {
+			return err
+		}
+		measure := step.hanse
+		if measure == nil {
+			measure = step.throughHub
+		}
+		p, err := measure(s, ctx, w)
+		if err == nil {
+			err = s.verify(ctx, step)
+		}
+		if err != nil {
+			return fmt.Errorf("hanse, %s: %w", step.name, err)
+		}
+		s.add(p)
+	}
+	return nil
+}
+
+// onceThere measures what needs all objects in place: single changes, and cold restarts.
+func (s *setting) onceThere(ctx context.Context, w *watcher) error {
+	for _, single := range []func(context.Context, *watcher) (Phase, error){s.singleCreates, s.singleStatuses} {
+		p, err := single(ctx, w)
+		if err != nil {
+			return err
+		}
+		s.add(p)
+	}
+	return s.restarts(ctx, w)
+}
+
+// throughHub does one thing to every object on the hub and waits until all copies followed.
+func (p step) throughHub(s *setting, ctx context.Context, w *watcher) (Phase, error) {
+	reached := p.after.arrived
+	if p.gone {
+		reached = removed
+	}
+	return s.phase(ctx, p.name, units{objects: s.objects, members: s.members, own: 1}, func(ctx context.Context) (done, error) {
+		x := w.expect("bench", 0, s.objects, s.members, reached)
+		d := done{begin: time.Now()}
+		sent, err := s.write(ctx, "bench", s.objects, p.user)
+		if err != nil {
+			return d, err
+		}
+		d.user = time.Now()
+		if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+			return d, err
+		}
+		d.Timing = timing(d.begin, sent, x.last(), s.members)
+		return d, nil
+	})
+}
+
+// done is what a phase did. user is when the last of the user's writes was answered.
+type done struct {
+	Timing
+	begin, user time.Time
+}
+
+// phase measures what is done until the hub's etcd is quiet.
+func (s *setting) phase(ctx context.Context, name string, n units, do func(context.Context) (done, error)) (Phase, error) {
+	p := Phase{System: systemHanse, Name: name}
+	if err := resetPeak(s.meter.pid); err != nil {
+		return p, err
+	}
+	before, err := s.meter.read(ctx)
+	if err != nil {
+		return p, err
+	}
+	d, err := do(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Timing, p.UserSeconds = d.Timing, round(d.user.Sub(d.begin).Seconds())
+	settled, err := s.meter.settle(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.SettledSeconds = round(settled.Sub(d.begin).Seconds())
+	after, err := s.meter.read(ctx)
+	if err != nil {
+		return p, err
+	}
+	c := cost(before, after, n)
+	c.PeakRSSMiB, c.SettledRSSMiB, err = memory(s.meter.pid)
+	p.Cost, p.CPU = &c, use(before, after, n.objects*n.members)
+	return p, err
+}
+
+// timing is the rate of object-clusters from the first write to the last copy, and the latency of each object, from
+// the moment that its write was sent to the last of its copies.
+func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
+	all := make([]time.Duration, len(sent))
+	end := begin
+	for i := range sent {
+		all[i] = arrived[i].Sub(sent[i])
+		if arrived[i].After(end) {
+			end = arrived[i]
+		}
+	}
+	seconds := end.Sub(begin).Seconds()
+	return Timing{Seconds: round(seconds), Rate: round(float64(len(sent)*members) / seconds), Latency: latency(all)}
+}
+
+// verify reads all copies back: each member has exactly the objects that it should have, in the right shape.
+func (s *setting) verify(ctx context.Context, p step) error {
+	want := s.objects
+	if p.gone {
+		want = 0
+	}
+	return s.verifyCopies(ctx, "bench", want, p.after)
+}
+
+func (s *setting) verifyCopies(ctx context.Context, namespace string, want int, after shape) error {
+	for m, c := range s.clients {
+		list, err := c.Resource(widgets).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("reading the copies on %s: %w", s.names[m], err)
+		}
+		if len(list.Items) != want {
+			return fmt.Errorf("%s has %d widgets in %s, want %d", s.names[m], len(list.Items), namespace, want)
+		}
+		for i := range list.Items {
+			if err := verifyCopy(&list.Items[i], after); err != nil {
+				return fmt.Errorf("on %s: %w", s.names[m], err)
+			}
+		}
+	}
+	return nil
+}
+
+func verifyCopy(copied *unstructured.Unstructured, after shape) error {
+	i, ok := widgetIndex(copied.GetName())
+	if !ok {
+		return errors.New("nobody wrote widget " + copied.GetName())
+	}
+	want := widget(copied.GetNamespace(), i, after)
+	if diff := cmp.Diff(want.Object["spec"], copied.Object["spec"]); diff != "" {
+		return fmt.Errorf("%s is not what the user wants (-want +got):\n%s", copied.GetName(), diff)
+	}
+	return nil
+}
