@@ -9,16 +9,22 @@ import (
 	"time"
 )
 
-// leaseLasts is how long the lead is held after the last renewal: from then on another process may have taken it.
-const leaseLasts = 15 * time.Second
+// The lead is held for leaseLasts after the last renewal: from then on another process may have taken it. A process that waits to lead asks
+// every retryEvery to 2.2 times that, so that a new leader is there within 2 s of one that says goodbye, and within 17 s of one that does not.
+const (
+	leaseLasts  = 13 * time.Second
+	renewWithin = 9 * time.Second
+	retryEvery  = 750 * time.Millisecond
+)
 
-var errFenced = errors.New("this process has led, and can no longer be sure that it does: nothing is written until its Lease is renewed")
+var errFenced = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
 // fence keeps a process from writing that led once and does not know that it no longer does: one that was stopped and resumed
 // has writes at hand that it decided on long ago, and learns only later that another process leads. A process that has never led
 // writes nothing but what any replica may.
 type fence struct {
 	now     func() time.Time // has a monotonic clock, which goes on while the process is stopped
+	lapsed  func() bool      // the Lease that shows that this replica lives has run out; set before anything is written
 	renewed atomic.Pointer[time.Time]
 }
 
@@ -35,10 +41,18 @@ func (f *fence) renewals(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// guard wraps the transport of every other client.
+// guard wraps the transport of every other client of the hub.
 func (f *fence) guard(next http.RoundTripper) http.RoundTripper {
+	return guarded(next, func() bool {
+		renewed := f.renewed.Load()
+		return (renewed == nil || f.now().Sub(*renewed) < leaseLasts) && !f.lapsed()
+	})
+}
+
+// guarded is a transport that sends a write only while it may.
+func guarded(next http.RoundTripper, may func() bool) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
-		if renewed := f.renewed.Load(); renewed != nil && writes(r) && f.now().Sub(*renewed) >= leaseLasts {
+		if writes(r) && !may() {
 			if r.Body != nil {
 				_ = r.Body.Close()
 			}

@@ -17,6 +17,7 @@ func TestFence(t *testing.T) {
 	}
 	tests := map[string]struct {
 		renewals []renewal
+		lapsed   bool
 		method   string
 		at       time.Duration
 		refused  bool
@@ -37,6 +38,7 @@ func TestFence(t *testing.T) {
 		"a renewal lets it write again": {
 			renewals: []renewal{{status: http.StatusCreated}, {at: time.Minute, status: http.StatusOK}}, method: http.MethodPatch, at: time.Minute + time.Second,
 		},
+		"a replica whose own Lease has run out does not write, leader or not": {lapsed: true, method: http.MethodPatch, refused: true},
 		"a renewal that was refused does not": {
 			renewals: []renewal{{status: http.StatusOK}, {at: time.Minute, status: http.StatusConflict}}, method: http.MethodPatch, at: time.Minute + time.Second, refused: true,
 		},
@@ -49,7 +51,7 @@ func TestFence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			clock := begin
-			f := &fence{now: func() time.Time { return clock }}
+			f := &fence{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
 			for _, r := range tt.renewals {
 				clock = begin.Add(r.at)
 				// The answer takes its time, which does not count.

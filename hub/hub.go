@@ -7,11 +7,13 @@
 //	                                            hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  what placements and override policies come to
+//	                                            hub/shard       which replica works on which member
 package hub
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -38,6 +39,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/report"
 	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/shard"
 	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
@@ -48,10 +50,12 @@ import (
 
 // Options of the hub process.
 type Options struct {
-	// Namespace of the Lease and of the Secrets with member kubeconfigs.
+	// Namespace of the Leases and of the Secrets with member kubeconfigs.
 	Namespace string
-	// LeaderElection makes the process work only while it holds the Lease hanse-hub.
+	// LeaderElection makes the process decide where objects go only while it holds the Lease hanse-hub.
 	LeaderElection bool
+	// Identity tells replicas apart, such as the pod's UID; random if empty. See shard.Options.
+	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics.
@@ -65,12 +69,17 @@ const LeaseName = "hanse-hub"
 
 // Run runs the hub until ctx ends, or until it loses the lead.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	f := &fence{now: time.Now}
+	f := &fence{now: time.Now, lapsed: func() bool { return false }}
 	mgr, err := newManager(config, o, f)
 	if err != nil {
 		return err
 	}
-	if err := addControllers(ctx, mgr, o, f); err != nil {
+	shards := &shards{}
+	if err := shards.coordinate(config, mgr, o); err != nil {
+		return err
+	}
+	f.lapsed = shards.coordinator.Lapsed
+	if err := addControllers(ctx, mgr, o, shards); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -109,6 +118,8 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 ptr.To(leaseLasts),
+		RenewDeadline:                 ptr.To(renewWithin),
+		RetryPeriod:                   ptr.To(retryEvery),
 		GracefulShutdownTimeout:       ptr.To(8 * time.Second),
 	})
 	if err != nil {
@@ -124,7 +135,7 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing *fence) error {
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards *shards) error {
 	hubUID, err := clusterID(ctx, mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -137,7 +148,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 
 	f := &fleet{members: map[string]member.Cluster{}}
 	links := connect.New(connect.Options{Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect")})
-	f.links = links
+	f.links, shards.Links = links, links
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
 	scheduler := schedule.New(schedule.Options{
@@ -147,6 +158,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
+		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)),
 	})
 	if err != nil {
 		return err
@@ -155,7 +167,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
-	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), links, string(hubUID))
+	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID))
+	shards.changed = members.Wake
 
 	store.OnChange(func(id hubv1.ObjectIdentity) {
 		dispatcher.WakeObject(ctx, id)
@@ -175,7 +188,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 			dispatcher.WakeCluster(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(hubUID, dispatcher, reporter, writing), dispatcher.Engage
+	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator), dispatcher.Engage
 
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
@@ -190,7 +203,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
-	for _, r := range []manager.Runnable{store, leading(func(ctx context.Context) error { return links.Start(ctx, f) })} {
+	for _, r := range []manager.Runnable{store, everywhere(func(ctx context.Context) error {
+		return shards.coordinator.Run(ctx, func(ctx context.Context) error { return links.Start(ctx, f) })
+	})} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding %T: %w", r, err)
 		}
@@ -199,11 +214,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, writing
 }
 
 // joiner makes the two sides of a member and starts its work.
-func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, writing *fence) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
+func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
+		hold := shards.Hold(name)
+		if hold == nil {
+			return nil, fmt.Errorf("joining cluster %q: %w", name, errFenced)
+		}
 		for _, config := range []*rest.Config{c.Requests, c.Watches} {
 			config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
-			config.Wrap(writing.guard)
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guarded(next, hold.Valid) })
 		}
 		requests, err := dynamic.NewForConfig(c.Requests)
 		if err != nil {
@@ -213,22 +232,23 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		if err != nil {
 			return nil, fmt.Errorf("making the client for watches: %w", err)
 		}
-		disco, err := discovery.NewDiscoveryClientForConfig(c.Requests)
+		m := &memberCluster{name: name, isHub: c.ID == string(hubUID)}
+		m.kinds, err = newKinds(ctx, c, func(gk schema.GroupKind) {
+			m.Retry(gk)
+			dispatcher.WakeKind(ctx, name, gk)
+		})
 		if err != nil {
-			return nil, fmt.Errorf("making the discovery client: %w", err)
+			return nil, err
 		}
-		kinds := newResources(disco)
-		isHub := c.ID == string(hubUID)
-		m := &memberCluster{name: name, isHub: isHub}
-		m.Applier = apply.New(name, isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-			r, err := kinds.find(gvk)
-			return r.GroupVersionResource, r.namespaced, err
+		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+			r, err := m.kinds.Find(gvk)
+			return r.GroupVersionResource, r.Namespaced, err
 		}, hubUID)
 		m.Observer = observe.New(ctx, observe.Options{
-			Cluster: name, Client: watches, HubUID: hubUID, HasStatus: kinds.hasStatus,
+			Cluster: name, Client: watches, HubUID: hubUID, HasStatus: m.kinds.HasStatus, OnUse: m.kinds.Use,
 			Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-				kinds.forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
-				r, err := kinds.find(gvk)
+				m.kinds.Forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
+				r, err := m.kinds.Find(gvk)
 				return r.GroupVersionResource, err
 			},
 			Handler: func(cluster string, o member.Observation, content, _ bool) {
@@ -247,14 +267,22 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 	}
 }
 
-// leading runs a function while this process leads.
-type leading func(context.Context) error
+// everywhere runs a function in every replica.
+type everywhere func(context.Context) error
 
 // Start implements manager.Runnable.
-func (f leading) Start(ctx context.Context) error { return f(ctx) }
+func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (leading) NeedLeaderElection() bool { return true }
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// isHub says of a MemberCluster whether it is the hub's own cluster, also if another replica works on it.
+func isHub(r client.Reader, hubID string) func(cluster string) bool {
+	return func(cluster string) bool {
+		var c hubv1.MemberCluster
+		return r.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Status.ClusterID == hubID
+	}
+}
 
 // clusterID is the UID of the hub's kube-system namespace.
 func clusterID(ctx context.Context, r client.Reader) (types.UID, error) {

@@ -30,8 +30,9 @@ func run() error {
 	var o hub.Options
 	var denied string
 	var showVersion bool
-	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace, "Namespace of the hub's Lease and of the Secrets with member kubeconfigs.")
-	flag.BoolVar(&o.LeaderElection, "leader-elect", false, "Work only while holding the Lease hanse-hub; needed with more than one replica.")
+	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace, "Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")
+	flag.BoolVar(&o.LeaderElection, "leader-elect", false, "Decide where objects go only while holding the Lease hanse-hub; needed with more than one replica.")
+	flag.StringVar(&o.Identity, "identity", "", "Identity of this replica, such as the UID of its pod, by which replicas share the members; random if empty.")
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")

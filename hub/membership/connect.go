@@ -71,6 +71,10 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	state, ok := r.links.State(run.cluster.Name)
+	if !ok && !r.links.Holds(run.cluster.Name) { // it went to another replica meanwhile
+		run.settled = true
+		return ctrl.Result{}, nil
+	}
 	if !ok {
 		return ctrl.Result{}, fmt.Errorf("reading the link of MemberCluster %s: there is none", run.cluster.Name)
 	}

@@ -110,6 +110,9 @@ func (l *fakeLinks) Ensure(cluster string, kubeconfig []byte, expectedID string)
 	l.wants[cluster] = want{string(kubeconfig), expectedID}
 }
 
+// Holds is true: the hub of these tests has one replica.
+func (l *fakeLinks) Holds(string) bool { return true }
+
 func (l *fakeLinks) Remove(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,9 +23,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -36,11 +38,18 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Reconciler keeps the links and the status of all MemberClusters, in the leader.
+// Links are the links of the clusters that this replica works on.
+type Links interface {
+	member.Links
+	// Holds says whether this replica works on the cluster; Ensure of another one does nothing.
+	Holds(cluster string) bool
+}
+
+// Reconciler keeps the links and the status of the MemberClusters that this replica works on.
 type Reconciler struct {
 	client    client.Client
 	apiReader client.Reader
-	links     member.Links
+	links     Links
 	hubID     string
 
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
@@ -53,7 +62,7 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace.
-func New(c client.Client, apiReader client.Reader, links member.Links, hubID string) *Reconciler {
+func New(c client.Client, apiReader client.Reader, links Links, hubID string) *Reconciler {
 	return &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID,
 		refused: map[string]refused{}, capacityWritten: map[string]time.Time{},
@@ -61,7 +70,7 @@ func New(c client.Client, apiReader client.Reader, links member.Links, hubID str
 }
 
 // SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
-// and that no two clusters are claimed at once rests on it.
+// and that a replica claims no two clusters at once rests on it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -69,6 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	inSystemNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == hubv1.SystemNamespace })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("membership").
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}). // every replica has its own clusters
 		For(&hubv1.MemberCluster{}).
 		Watches(&hubv1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(inSystemNamespace)).
@@ -79,7 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake looks at a cluster again because its link has changed. Before the controller runs it does nothing: that looks at
+// Wake looks at a cluster again because its link or its replica has changed. Before the controller runs it does nothing: that looks at
 // every cluster when it starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
@@ -138,13 +148,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading MemberCluster %s: %w", req.Name, err)
 	}
+	if !r.links.Holds(req.Name) {
+		r.forget(req.Name)
+		return ctrl.Result{}, nil // it wakes when this replica takes it
+	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
 	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe}
 	if !cluster.DeletionTimestamp.IsZero() {
 		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.release}
 	}
 	result, err := walk(ctx, run, steps)
-	if err == nil && !run.released {
+	if err == nil && !run.released && r.links.Holds(req.Name) {
 		err = r.writeStatus(ctx, run)
 	}
 	if apierrors.IsConflict(err) { // somebody else has written: decide anew on what they wrote

@@ -102,7 +102,7 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 }
 
 // record keeps an outcome and says how much it matters.
-func (e *entry) record(cluster string, o member.Outcome, away map[string]bool) (u urgency, news bool) {
+func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
 		e.outcomes = map[string]member.Outcome{}
@@ -121,17 +121,23 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool) (
 	if failed(o) && (!had || before.Reason != o.Reason) {
 		return atOnce, news
 	}
-	if p, ok := e.complete(away); ok && p != e.reported {
+	if p, ok := e.complete(away, holds); ok && p != e.reported {
 		e.reported = p
 		return atOnce, true
 	}
 	return soon, news
 }
 
-// complete is true once every target has reported on the same generation; targets that are away are not waited for.
-func (e *entry) complete(away map[string]bool) (progress, bool) {
+// complete is true once every target has reported on the same generation; targets that are away are not waited for, nor those that
+// report to other replicas, unless all do.
+func (e *entry) complete(away map[string]bool, holds func(string) bool) (progress, bool) {
 	p := progress{binding: e.generation}
+	held := len(e.targets) == 0
 	for _, t := range e.targets {
+		if !holds(t.Name) {
+			continue
+		}
+		held = true
 		if away[t.Name] {
 			continue
 		}
@@ -146,7 +152,7 @@ func (e *entry) complete(away map[string]bool) (progress, bool) {
 			p.hub = o.HubGeneration
 		}
 	}
-	return p, true
+	return p, held
 }
 
 // underWay are reasons for which nobody has to do anything, or somebody asked.

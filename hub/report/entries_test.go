@@ -41,6 +41,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 	tests := map[string]struct {
 		targets []hubv1.BindingTarget
 		away    map[string]bool
+		holds   func(string) bool // all of them if unset
 		before  []outcome
 		last    outcome
 		want    urgency
@@ -86,6 +87,10 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
 			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,
 		},
+		"a cluster that reports to another replica is not waited for": {
+			targets: []hubv1.BindingTarget{present("a"), present("b")},
+			holds:   func(cluster string) bool { return cluster == "a" }, last: outcome{"a", appliedAt(1)}, want: atOnce, news: true,
+		},
 		"a correction is news although the row stays": {
 			targets: []hubv1.BindingTarget{present("a")},
 			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"a", drifted}, want: soon, news: true,
@@ -93,12 +98,15 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			if tc.holds == nil {
+				tc.holds = func(string) bool { return true }
+			}
 			e := &entry{}
 			e.adopt(bindingOf(1, tc.targets...))
 			for _, o := range tc.before {
-				e.record(o.cluster, o.Outcome, tc.away)
+				e.record(o.cluster, o.Outcome, tc.away, tc.holds)
 			}
-			got, news := e.record(tc.last.cluster, tc.last.Outcome, tc.away)
+			got, news := e.record(tc.last.cluster, tc.last.Outcome, tc.away, tc.holds)
 			if got != tc.want || news != tc.news {
 				t.Errorf("urgency %d, news %v; want %d, %v", got, news, tc.want, tc.news)
 			}
@@ -124,8 +132,8 @@ func TestAdoptDropsOutcomesOfAnEarlierDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &entry{}
 			e.adopt(bindingOf(1, present("a"), present("b")))
-			e.record("a", appliedAt(1), nil)
-			e.record("b", appliedAt(1), nil)
+			e.record("a", appliedAt(1), nil, func(string) bool { return true })
+			e.record("b", appliedAt(1), nil, func(string) bool { return true })
 			e.adopt(tc.next)
 			for _, cluster := range tc.want {
 				if _, ok := e.outcomes[cluster]; !ok {

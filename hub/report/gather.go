@@ -27,6 +27,10 @@ func (r *run) gather(ctx context.Context) error {
 	r.mode = mode
 	r.facts = make(map[string]rollup.Fact, len(r.targets))
 	for _, t := range r.targets {
+		if r.elsewhere[t.Name] {
+			r.gatherElsewhere(t)
+			continue
+		}
 		fact, known, err := r.fact(ctx, t)
 		if err != nil {
 			return err
@@ -143,7 +147,7 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 // decision takes over what the scheduler said.
 func (r *run) decision() {
 	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
-	if !known {
+	if !known || !r.leads {
 		return
 	}
 	r.after.Decision, r.after.OtherPlacements = decision, others

@@ -132,7 +132,7 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 // writeObject brings the merged status to the hub object and says so in StatusWritten. While the hub object or its
 // definition cannot be read, the condition stays.
 func (r *run) writeObject(ctx context.Context) error {
-	if r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
+	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
 	}
 	var err error

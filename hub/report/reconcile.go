@@ -49,6 +49,11 @@ type run struct {
 	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
 
+	// Set by share, see shares.go.
+	leads     bool
+	elsewhere map[string]bool
+	othersDue bool // another replica is about to write a row
+
 	// Set by report: all rows in full, and the status to be.
 	rows  []hubv1.ClusterRow
 	after hubv1.BindingStatus
@@ -61,6 +66,9 @@ type run struct {
 func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	run, err := r.begin(ctx, key)
 	if run == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	if part, err := run.share(ctx); err != nil || !part {
 		return reconcile.Result{}, err
 	}
 	if err := run.gather(ctx); err != nil {
@@ -117,7 +125,7 @@ func (r *Reporter) shut(key types.NamespacedName) {
 func (r *run) report() {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
-		Facts: r.facts, Now: r.now,
+		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now,
 	}
 	if r.template != nil && r.template.GetUID() == in.ObjectUID {
 		in.HubGeneration = r.template.GetGeneration()
@@ -135,18 +143,23 @@ func (r *run) report() {
 // unsettled puts the writing off, for a bounded time, if a result that is on its way would change what is written.
 func (r *run) unsettled() bool {
 	before := r.binding.BindingStatus()
-	if !r.unseen || equality.Semantic.DeepEqual(*before, r.after) || fails(before, &r.after) {
+	same := equality.Semantic.DeepEqual(*before, r.after)
+	if fails(before, &r.after) || (!r.othersDue && (!r.unseen || same)) {
 		return false
 	}
 	e, unlock := r.entry()
 	defer unlock()
 	if e.settleUntil.IsZero() {
-		e.settleUntil = r.now.Add(settleAtMost)
+		e.settleUntil = r.now.Add(r.patience())
 	}
 	if !r.now.Time.Before(e.settleUntil) {
 		return false
 	}
-	r.reporter.wake(r.key, e, soon, normalPriority)
+	u := soon
+	if r.othersDue && !r.unseen {
+		u = whenIdle // their writes wake this binding sooner
+	}
+	r.reporter.wake(r.key, e, u, normalPriority)
 	return true
 }
 
@@ -161,7 +174,7 @@ func fails(before, after *hubv1.BindingStatus) bool {
 // writeBinding writes the binding's status if it changed.
 func (r *run) writeBinding(ctx context.Context) error {
 	before := r.binding.BindingStatus().DeepCopy()
-	if equality.Semantic.DeepEqual(*before, r.after) {
+	if equality.Semantic.DeepEqual(*before, r.after) || !r.mayWrite(before) {
 		return nil
 	}
 	base := r.binding.DeepCopyObject().(client.Object)
@@ -171,7 +184,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler was faster; its write wakes this binding as soon as the cache has it.
+		// The scheduler or another replica was faster; its write wakes this binding as soon as the cache has it.
 		e.refused, e.behind = base.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, soon, normalPriority)
 		return nil
@@ -201,7 +214,7 @@ func (r *run) end() {
 		return
 	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
-	states := count(r.binding.BindingStatus().Clusters)
+	states := count(r.own(r.binding.BindingStatus().Clusters))
 	recount(e.states, states)
 	e.states = states
 	if r.wrote {

@@ -75,7 +75,7 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
 	}
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
-	w.start() // once all are there: making them may take longer than a window lasts
+	w.start()                                         // once all are there: making them may take longer than a window lasts
 	for _, cluster := range []string{"a", "b", "c"} { // each member at its own pace
 		for _, o := range all {
 			w.applied(o, cluster, hubv1.HealthHealthy, two)

@@ -8,6 +8,7 @@
 //     one of the hub object. A window ends at once when the last cluster has reported or one has failed.
 //   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it.
 //   - A binding in the cache that is older than our own last write is not acted on.
+//   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
 //
 // The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with the reason.
 package report
@@ -50,7 +51,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Clock are required.
+// Options of a Reporter. All but Holds, IsHub and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client client.Client
@@ -63,7 +64,11 @@ type Options struct {
 	Templates Templates
 	Decisions Decisions
 	Events    events.EventRecorder
-	Clock     clock.PassiveClock
+	// Holds says whether this replica works on a cluster. Unset means that there is one replica.
+	Holds func(cluster string) bool
+	// IsHub says whether a cluster that another replica works on is the hub itself. Unset means no.
+	IsHub func(cluster string) bool
+	Clock clock.PassiveClock
 }
 
 // Reporter keeps the status of every binding and of its hub object.
@@ -79,12 +84,19 @@ type Reporter struct {
 	entries map[types.NamespacedName]*entry
 	waiting int             // entries with an open window
 	away    map[string]bool // clusters whose link is known to be down
+	elected <-chan struct{} // closed once this replica leads; nil until the controller is made
 }
 
 // New returns a Reporter that knows of no binding.
 func New(opts Options) (*Reporter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
+	}
+	if opts.Holds == nil {
+		opts.Holds = func(string) bool { return true }
+	}
+	if opts.IsHub == nil {
+		opts.IsHub = func(string) bool { return false }
 	}
 	r := &Reporter{
 		opts:     opts,
@@ -118,13 +130,14 @@ const (
 	lowPriority = -100
 )
 
-// SetupWithManager adds the controller, which works while this process is the leader, and watches what wakes it.
+// SetupWithManager adds the controller, which works in every replica, and watches what wakes it.
 func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
-	yes := true
+	yes, no := true, false
+	r.elected = mgr.Elected()
 	c, err := controller.NewTyped("report", mgr, controller.TypedOptions[types.NamespacedName]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
-		NeedLeaderElection:      &yes,
+		NeedLeaderElection:      &no,
 		UsePriorityQueue:        &yes,
 		RecoverPanic:            &yes,
 		ReconciliationTimeout:   3 * requestTimeout,
@@ -163,7 +176,7 @@ func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(binding)
-	if u, news := e.record(cluster, o, r.away); news {
+	if u, news := e.record(cluster, o, r.away, r.opts.Holds); news {
 		r.wake(binding, e, u, normalPriority)
 	}
 }

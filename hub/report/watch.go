@@ -43,7 +43,10 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 			}
 			r.bindingChanged(obj, priority)
 		},
-		UpdateFunc: func(_, obj any) { r.bindingChanged(obj, normalPriority) },
+		UpdateFunc: func(before, obj any) {
+			r.bindingChanged(obj, normalPriority)
+			r.othersWrote(before, obj)
+		},
 		DeleteFunc: func(obj any) {
 			if b, ok := last(obj).(hubv1.BindingObject); ok {
 				r.bindingGone(b)
@@ -77,7 +80,7 @@ func last(obj any) any {
 	return obj
 }
 
-// bindingChanged takes up a new decision. Changes of the status are our own.
+// bindingChanged takes up a new decision. For changes of the status see othersWrote.
 func (r *Reporter) bindingChanged(obj any, priority int) {
 	b, ok := obj.(hubv1.BindingObject)
 	if !ok {
@@ -91,7 +94,7 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	if e.behind {
 		e.behind, u, wake = false, atOnce, true
 	}
-	if p, complete := e.complete(r.away); wake && complete {
+	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete {
 		// Nobody is left to report: no target, or none that is not away.
 		e.reported, u = p, atOnce
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,6 +205,8 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	}
 	switch {
 	case row.Applied != metav1.ConditionTrue:
+	case row.Health != hubv1.HealthHealthy && row.Reason == hubv1.ReasonFieldsDropped:
+		row.Reason, row.Message = reason, strings.TrimPrefix(message+"; applied "+row.Message, "; ")
 	case row.Health != hubv1.HealthHealthy && row.Reason != hubv1.ReasonContested:
 		row.Reason, row.Message = reason, message
 	case row.Reason == hubv1.ReasonApplied:

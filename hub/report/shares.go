@@ -1,0 +1,135 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Several replicas report on one binding, each on the clusters that it works on. Every write is made of the whole status, on the
+// version that it was read in: who comes second reads again. So rows are never lost, and conditions always speak of all of them.
+//
+// The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone. It waits a
+// little for rows that are on their way, so that the status is folded once.
+
+// othersAtMost is how long the leader waits for the rows of other replicas, whose windows are as long as its own.
+const othersAtMost = longestWindow + settleAtMost
+
+func (r *Reporter) leads() bool {
+	select {
+	case <-r.elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// share finds out which rows are this replica's. It is false if none is, and nothing else to be done either.
+func (r *run) share(ctx context.Context) (part bool, err error) {
+	r.leads = r.reporter.leads()
+	r.elsewhere = map[string]bool{}
+	for _, t := range r.targets {
+		if r.reporter.opts.Holds(t.Name) {
+			continue
+		}
+		if r.leads {
+			var c hubv1.MemberCluster
+			if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c); client.IgnoreNotFound(err) != nil {
+				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
+			}
+			if c.Name == "" {
+				continue // nobody works on it any more
+			}
+		}
+		r.elsewhere[t.Name] = true
+	}
+	if r.leads || len(r.elsewhere) < len(r.targets) {
+		return true, nil
+	}
+	r.end()
+	return false, nil
+}
+
+// gatherElsewhere looks at the row of a cluster that another replica works on.
+func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
+	row := r.binding.BindingStatus().Row(t.Name)
+	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
+	if r.leads && t.State == hubv1.TargetPresent && r.isDue(row) {
+		r.othersDue = true
+	}
+}
+
+// isDue is true for a row that does not speak of the hub object as it is. One that says why is not waited for.
+func (r *run) isDue(row *hubv1.ClusterRow) bool {
+	switch {
+	case row == nil, row.Reason == hubv1.ReasonPending:
+		return true
+	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonIsTemplate, r.template == nil:
+		return false
+	}
+	return row.Generation != r.template.GetGeneration()
+}
+
+// patience is how long a write waits for what is on its way.
+func (r *run) patience() time.Duration {
+	if r.othersDue {
+		return othersAtMost
+	}
+	return settleAtMost
+}
+
+// mayWrite is true for the leader, and for a replica that has news of its own clusters. A withdrawal is news as long as it has not
+// been said of the present decision.
+func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
+	if r.leads {
+		return true
+	}
+	return slices.ContainsFunc(r.own(r.after.Clusters), func(row hubv1.ClusterRow) bool {
+		was := before.Row(row.Name)
+		return was == nil || !equality.Semantic.DeepEqual(*was, row) ||
+			(row.Reason == hubv1.ReasonWithdrawn && before.ObservedGeneration != r.after.ObservedGeneration)
+	})
+}
+
+// own are the rows of this replica's clusters.
+func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
+	if len(r.elsewhere) == 0 {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
+}
+
+// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a row of our own may have been
+// taken back with a new decision.
+func (r *Reporter) othersWrote(before, after any) {
+	was, _ := before.(hubv1.BindingObject)
+	is, ok := after.(hubv1.BindingObject)
+	if !ok || was == nil || !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
+		return
+	}
+	leads := r.leads()
+	news := slices.ContainsFunc(is.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
+		if !leads && !r.opts.Holds(row.Name) {
+			return false
+		}
+		old := was.BindingStatus().Row(row.Name)
+		return old == nil || !equality.Semantic.DeepEqual(*old, row)
+	})
+	if !news {
+		return
+	}
+	key := client.ObjectKeyFromObject(is)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[key]; e != nil && e.written != is.GetResourceVersion() {
+		r.wake(key, e, soon, normalPriority)
+	}
+}

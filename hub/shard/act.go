@@ -1,0 +1,224 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// watch fills the book and follows the MemberClusters.
+func (c *Coordinator) watch(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.watching, 0, informers.WithNamespace(c.opts.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = leaseLabel }))
+	leases := factory.Coordination().V1().Leases().Informer()
+	registered, err := leases.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.leaseChanged(obj) },
+		UpdateFunc: func(_, obj any) { c.leaseChanged(obj) },
+		DeleteFunc: c.leaseGone,
+	})
+	if err != nil {
+		return fmt.Errorf("watching Leases: %w", err)
+	}
+	clusters, err := c.opts.Informers.GetInformer(ctx, &hubv1.MemberCluster{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching MemberClusters: %w", err)
+	}
+	if _, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { c.poke() }, DeleteFunc: func(any) { c.poke() },
+	}); err != nil {
+		return fmt.Errorf("watching MemberClusters: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	if !toolscache.WaitForCacheSync(ctx.Done(), registered.HasSynced, clusters.HasSynced) {
+		return fmt.Errorf("watching Leases: %w", ctx.Err())
+	}
+	return nil
+}
+
+func (c *Coordinator) leaseChanged(obj any) {
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		c.noted(l)
+	}
+}
+
+func (c *Coordinator) leaseGone(obj any) {
+	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		c.book.strike(l)
+		c.poke()
+	}
+}
+
+// decisions decides whenever something has changed, and when a Lease runs out.
+func (c *Coordinator) decisions(ctx context.Context) {
+	for {
+		timer := time.NewTimer(c.look(ctx))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// look does what is to be done now and returns when to look again.
+func (c *Coordinator) look(ctx context.Context) time.Duration {
+	t := c.current()
+	if t == nil {
+		return renewEvery // its beginning wakes
+	}
+	if !t.valid() {
+		c.giveUp()
+		return renewEvery
+	}
+	v, lapsed, next, err := c.view(ctx, t)
+	if err != nil {
+		c.opts.Logger.Error(err, "Not deciding who works on which member")
+		return retryAfter
+	}
+	for _, l := range lapsed {
+		if l.Name != peerPrefix+t.id {
+			c.bury(ctx, l)
+		}
+	}
+	for _, a := range decide(v) {
+		c.act(ctx, t, a)
+	}
+	return max(next, 10*time.Millisecond)
+}
+
+func (c *Coordinator) view(ctx context.Context, t *term) (v view, lapsed []*coordinationv1.Lease, next time.Duration, err error) {
+	var list hubv1.MemberClusterList
+	if err := c.opts.Members.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return view{}, nil, 0, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	v = view{self: t.id, held: map[string]bool{}}
+	for i := range list.Items {
+		v.members = append(v.members, list.Items[i].Name)
+	}
+	v.peers, lapsed, v.fences, next = c.book.read()
+	for i := range v.peers {
+		if v.peers[i].id == t.id {
+			v.peers[i].live = true // it is valid by its own clock
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for m := range c.held {
+		v.held[m] = true
+	}
+	if len(lapsed) > 0 {
+		next = retryAfter
+	}
+	return v, lapsed, next, nil
+}
+
+func (c *Coordinator) act(ctx context.Context, t *term, a action) {
+	switch a.step {
+	case hold:
+		c.hold(t, a.member)
+	case drop:
+		c.letGo(a.member)
+	case take:
+		c.write(ctx, fencePrefix+a.member, func(ctx context.Context, l *coordinationv1.Lease) error { return c.fence(ctx, l, a.member, t.id) })
+	case release:
+		c.letGo(a.member)
+		c.write(ctx, fencePrefix+a.member, func(ctx context.Context, l *coordinationv1.Lease) error { return c.fence(ctx, l, a.member, "") })
+	case forget:
+		c.letGo(a.member)
+		c.write(ctx, fencePrefix+a.member, c.remove)
+	}
+}
+
+func (c *Coordinator) hold(t *term, member string) {
+	c.mu.Lock()
+	current := c.term == t && !c.writing[fencePrefix+member]
+	if current {
+		c.held[member] = &Hold{term: t}
+	}
+	c.mu.Unlock()
+	if current {
+		c.opts.Logger.Info("Working on member cluster", "cluster", member)
+		c.opts.Changed(member)
+	}
+}
+
+// bury deletes the Lease of a replica that did not renew it, in the version that has run out.
+func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
+	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
+}
+
+// write does one write of a Lease in a goroutine of its own, unless one is under way. What it is to change is the Lease as it was
+// decided on, nil if there was none.
+func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
+	c.mu.Lock()
+	busy := c.writing[name]
+	c.writing[name] = true
+	c.mu.Unlock()
+	if busy {
+		return
+	}
+	known := c.book.get(name)
+	c.writes.Go(func() {
+		c.slots <- struct{}{}
+		err := do(ctx, known)
+		<-c.slots
+		if err != nil && ctx.Err() == nil {
+			c.opts.Logger.V(1).Info("A Lease was not written", "lease", name, "reason", err.Error())
+			timer := time.NewTimer(retryAfter)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
+		c.mu.Lock()
+		delete(c.writing, name)
+		c.mu.Unlock()
+		c.poke()
+	})
+}
+
+// fence writes who holds a member, on the version that was decided on: of two that write at once, one fails.
+func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
+	var err error
+	if l == nil {
+		l, err = c.requests.Create(ctx, newFence(c.opts.Namespace, member, holder), metav1.CreateOptions{})
+	} else {
+		l.Spec.HolderIdentity = &holder
+		l, err = c.requests.Update(ctx, l, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	c.noted(l)
+	return nil
+}
+
+// remove deletes a Lease in the version that was decided on.
+func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
+	if l == nil {
+		return nil
+	}
+	err := c.requests.Delete(ctx, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	c.book.strike(l)
+	return nil
+}

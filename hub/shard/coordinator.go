@@ -1,0 +1,291 @@
+// Package shard shares the members among the replicas of the hub: it decides which replica works on which member, and makes sure
+// that never two do.
+//
+// Every replica shows that it lives by a Lease of its own, the peer Lease, which it renews every 5 s. Every member has one more
+// Lease, the fence, which names the replica that works on it and is written only when that changes.
+//   - A member belongs to the replica that rendezvous hashing names among those that live. It moves only when that changes, and
+//     only after the replica that had it has hung up and let go of the fence, or has no peer Lease any more.
+//   - A peer Lease that has not been seen to change for 15 s is deleted by whoever notices, in the version that was seen: from then on
+//     its holder cannot renew it, whatever it believes. Clocks of replicas are not compared.
+//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock, and comes back under a
+//     new name. One that was stopped and resumed writes nothing: see Hold.
+//   - A renewal that fails costs nothing while there is time for another.
+//   - Leases have clients of their own, and each write of a fence a goroutine: neither load nor a fence that cannot be written holds up a
+//     renewal. No lock is held over a request.
+//
+// Not decided here: what a replica does with a member that it holds (hub/membership connects, hub/dispatch writes, hub/report tells),
+// and who leads.
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options of a Coordinator. All but Identity and Logger are required.
+type Options struct {
+	// Config is for Leases alone; its clients share nothing with others.
+	Config *rest.Config
+	// Namespace of the Leases.
+	Namespace string
+	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other process may have it, but one that
+	// has ended: its Leases are deleted at the start. Random if empty.
+	Identity string
+	// Members are the MemberClusters: reader and events of the hub's cache.
+	Members   client.Reader
+	Informers cache.Informers
+	// HangUp ends the work on a member. When it returns nothing more is sent there.
+	HangUp func(member string)
+	// Changed is told that a member was taken or let go. It must not wait.
+	Changed func(member string)
+	Logger  logr.Logger
+}
+
+// Coordinator is one replica's part.
+type Coordinator struct {
+	opts     Options
+	identity string
+	requests coordinationclient.LeaseInterface
+	watching kubernetes.Interface // its requests have no deadline
+	now      func() time.Time
+	book     *book
+	wake     chan struct{} // one token: something has changed
+	writes   sync.WaitGroup
+	slots    chan struct{} // bounds the fences that are written at a time
+
+	mu      sync.Mutex
+	term    *term // the last one; nil before the first
+	held    map[string]*Hold
+	writing map[string]bool // names of Leases on which a write is under way
+}
+
+const (
+	requestTimeout = 4 * time.Second
+	writesAtATime  = 16
+	longestSeat    = 40
+	// leaveWithin is how long the Lease's deletion may take at the end.
+	leaveWithin = 2 * time.Second
+)
+
+// New returns a Coordinator that holds nothing until Run.
+func New(o Options) (*Coordinator, error) {
+	if o.Identity == "" {
+		o.Identity = utilrand.String(longestSeat / 2)
+	}
+	if len(o.Identity) > longestSeat || len(validation.IsDNS1123Label(o.Identity)) > 0 {
+		return nil, fmt.Errorf("the identity %q of this replica is not a DNS label of at most %d characters", o.Identity, longestSeat)
+	}
+	short := rest.CopyConfig(o.Config)
+	short.Timeout = requestTimeout
+	requests, err := kubernetes.NewForConfig(short)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for Leases: %w", err)
+	}
+	watching, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that watches Leases: %w", err)
+	}
+	return &Coordinator{
+		opts: o, identity: o.Identity, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
+		book: &book{now: time.Now, leases: map[string]entry{}},
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, writesAtATime),
+		held: map[string]*Hold{}, writing: map[string]bool{},
+	}, nil
+}
+
+// Hold returns this replica's hold on a member, nil if it has none.
+func (c *Coordinator) Hold(member string) *Hold {
+	c.mu.Lock()
+	h := c.held[member]
+	c.mu.Unlock()
+	if h == nil || !h.Valid() {
+		return nil
+	}
+	return h
+}
+
+// Holds says whether this replica works on the member.
+func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
+
+// Lapsed is true from when the replica could not renew its Lease in time until it is back under a new name.
+func (c *Coordinator) Lapsed() bool {
+	t := c.current()
+	return t != nil && !t.valid()
+}
+
+// IfHeld calls f while the member is held for sure, or not at all. f must not wait.
+func (c *Coordinator) IfHeld(member string, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.held[member]; h != nil && h.Valid() {
+		f()
+	}
+}
+
+func (c *Coordinator) current() *term {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.term
+}
+
+// Run takes part until ctx ends and work has returned, which gets a context of the same length. Then everything is let go at once.
+func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
+	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
+	defer stop()
+	if err := c.watch(own); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	running.Go(func() { c.renewals(own) })
+	running.Go(func() { c.decisions(ctx) })
+	err := work(ctx)
+	stop()
+	running.Wait()
+	c.writes.Wait()
+	return errors.Join(err, c.leave(context.WithoutCancel(ctx)))
+}
+
+// leave deletes the peer Lease: with it all fences that name it are void.
+func (c *Coordinator) leave(ctx context.Context) error {
+	t := c.current()
+	if t == nil {
+		return nil
+	}
+	t.end()
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	defer cancel()
+	if err := c.requests.Delete(ctx, peerPrefix+t.id, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting the Lease of this replica: %w", err)
+	}
+	return nil
+}
+
+// renewals keeps the Lease of the current term, and begins another one when that is over.
+func (c *Coordinator) renewals(ctx context.Context) {
+	for {
+		pause := renewEvery
+		t := c.current()
+		if t == nil || !t.valid() {
+			if err := c.begin(ctx); err != nil {
+				c.opts.Logger.Error(err, "Not taking part yet")
+				pause = retryAfter
+			}
+		} else if err := c.renew(ctx, t); err != nil {
+			c.opts.Logger.Info("The Lease of this replica was not renewed", "lease", peerPrefix+t.id, "reason", err.Error())
+			pause = retryAfter
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// begin starts a term: what was held before is given up first. Other Leases of the same seat are of processes that have ended, or of
+// a term that is over.
+func (c *Coordinator) begin(ctx context.Context) error {
+	c.giveUp()
+	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.identity})
+	if err != nil {
+		return fmt.Errorf("looking for Leases of this replica: %w", err)
+	}
+	for i := range list.Items {
+		if err := c.requests.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting Lease %s of this replica: %w", list.Items[i].Name, err)
+		}
+		c.book.strike(&list.Items[i])
+	}
+	began := c.now()
+	id := c.identity + "-" + utilrand.String(5)
+	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.identity, began), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating the Lease of this replica: %w", err)
+	}
+	c.mu.Lock()
+	c.term = newTerm(id, c.now, began)
+	c.mu.Unlock()
+	c.opts.Logger.Info("Taking part", "lease", l.Name)
+	c.book.note(l)
+	c.poke() // also if the watch was faster
+	return nil
+}
+
+func (c *Coordinator) renew(ctx context.Context, t *term) error {
+	l := c.book.get(peerPrefix + t.id)
+	if l == nil {
+		t.end()
+		return errors.New("it was deleted: another replica took this one for dead")
+	}
+	sent := c.now()
+	l.Spec.RenewTime = &metav1.MicroTime{Time: sent}
+	l, err := c.requests.Update(ctx, l, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		t.end()
+	}
+	if err != nil {
+		return err
+	}
+	if !t.renew(sent) {
+		return errors.New("the answer came too late")
+	}
+	c.noted(l)
+	return nil
+}
+
+// giveUp ends the work on everything that is held.
+func (c *Coordinator) giveUp() {
+	c.mu.Lock()
+	members := make([]string, 0, len(c.held))
+	for m := range c.held {
+		members = append(members, m)
+	}
+	c.mu.Unlock()
+	for _, m := range members {
+		c.letGo(m)
+	}
+}
+
+// letGo ends the work on a member, if there is any.
+func (c *Coordinator) letGo(member string) {
+	c.mu.Lock()
+	h := c.held[member]
+	delete(c.held, member)
+	c.mu.Unlock()
+	if h == nil {
+		return
+	}
+	h.release()
+	c.opts.HangUp(member)
+	c.opts.Changed(member)
+}
+
+func (c *Coordinator) noted(l *coordinationv1.Lease) {
+	if c.book.note(l) {
+		c.poke()
+	}
+}
+
+func (c *Coordinator) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}

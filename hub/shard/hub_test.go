@@ -1,0 +1,284 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var hubConfig *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	server := &envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true,
+	}
+	cfg, err := server.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = server.Stop() }()
+	cfg.QPS = -1
+	hubConfig = cfg
+	return m.Run()
+}
+
+// world is a hub with members and replicas in one process.
+type world struct {
+	t         *testing.T
+	client    client.Client
+	cache     cache.Cache
+	namespace string
+	members   []string
+
+	mu       sync.Mutex
+	replicas map[string]*replica
+}
+
+type replica struct {
+	*Coordinator
+	name string
+	down atomic.Bool // it reaches the API server no more
+	stop func()
+}
+
+func newWorld(t *testing.T, members int) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
+	}
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(hubConfig, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shard-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, client: c, namespace: ns.Name, replicas: map[string]*replica{}}
+	if w.cache, err = cache.New(hubConfig, cache.Options{Scheme: s}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = w.cache.Start(t.Context()) }()
+	for i := range members {
+		w.join(fmt.Sprintf("%s-%02d", ns.Name, i))
+	}
+	return w
+}
+
+func (w *world) join(name string) {
+	w.t.Helper()
+	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	m.Spec.Connection.Type = hubv1.ConnectionDirect
+	m.Spec.Connection.Direct = &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "none", Key: "kubeconfig"}}
+	if err := w.client.Create(w.t.Context(), m); err != nil {
+		w.t.Fatal(err)
+	}
+	w.members = append(w.members, name)
+	w.t.Cleanup(func() { _ = w.client.Delete(context.WithoutCancel(w.t.Context()), m) })
+}
+
+// start runs one more replica until its stop is called or the test ends.
+func (w *world) start(name string) *replica {
+	w.t.Helper()
+	r := &replica{name: name}
+	config := rest.CopyConfig(hubConfig)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if r.down.Load() {
+				return nil, errors.New("cut off by the test")
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	c, err := New(Options{
+		Config: config, Namespace: w.namespace, Identity: name, Members: w.cache, Informers: w.cache,
+		HangUp: func(string) {}, Changed: func(member string) { w.alone(r, member) },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Coordinator = c
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil && !r.down.Load() {
+			w.t.Errorf("%s: %v", name, err)
+		}
+	})
+	w.t.Cleanup(r.stop)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas[name] = r
+	return r
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// alone checks that nobody else works on a member that a replica has just taken.
+func (w *world) alone(r *replica, member string) {
+	if !r.Holds(member) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, other := range w.replicas {
+		if other != r && other.Holds(member) {
+			w.t.Errorf("%s took %s, on which %s still works", r.name, member, other.name)
+		}
+	}
+}
+
+// shared waits until these replicas share all members, each the ones that belong to it, and returns how long that took.
+func (w *world) shared(within time.Duration, names ...string) time.Duration {
+	w.t.Helper()
+	seats, _ := liveSeats(live(names...))
+	begin := time.Now()
+	var last error
+	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, within, true, func(context.Context) (bool, error) {
+		last = nil
+		for _, m := range w.members {
+			for _, r := range w.replicas {
+				if owner := winner(m, seats); r.Holds(m) != (r.name == owner) {
+					last = fmt.Errorf("%s: %s holds it: %v; it belongs to %s", m, r.name, r.Holds(m), owner)
+				}
+			}
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		w.t.Fatalf("after %s: %v", within, last)
+	}
+	return time.Since(begin)
+}
+
+// fences are the versions of all fences: they change with every write.
+func (w *world) fences() map[string]string {
+	w.t.Helper()
+	var list coordinationv1.LeaseList
+	if err := w.client.List(w.t.Context(), &list, client.InNamespace(w.namespace), client.MatchingLabels{leaseLabel: fenceLease}); err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, l := range list.Items {
+		out[l.Name] = l.ResourceVersion
+	}
+	return out
+}
+
+func TestReplicasShareTheMembersAndTakeOver(t *testing.T) {
+	w := newWorld(t, 30)
+	w.start("a")
+	w.shared(5*time.Second, "a")
+	b := w.start("b")
+	w.shared(5*time.Second, "a", "b")
+	before := w.fences()
+	w.start("c")
+	w.shared(5*time.Second, "a", "b", "c")
+	two, _ := liveSeats(live("a", "b"))
+	three, _ := liveSeats(live("a", "b", "c"))
+	for _, m := range w.members {
+		if moved := winner(m, two) != winner(m, three); !moved && w.fences()[fencePrefix+m] != before[fencePrefix+m] {
+			t.Errorf("the fence of %s was written although it did not move", m)
+		}
+	}
+
+	go b.stop()
+	if took := w.shared(5*time.Second, "a", "c"); took > 2*time.Second {
+		t.Errorf("taking over from a replica that said goodbye took %s", took)
+	}
+	quiet := w.fences()
+	w.join(w.namespace + "-late")
+	w.shared(5*time.Second, "a", "c")
+	for name, version := range w.fences() {
+		if old, ok := quiet[name]; ok && old != version {
+			t.Errorf("%s was written although its member did not move", name)
+		}
+	}
+}
+
+func TestAReplicaThatIsCutOffIsReplacedAndComesBack(t *testing.T) {
+	w := newWorld(t, 10)
+	w.start("a")
+	b := w.start("b")
+	w.shared(5*time.Second, "a", "b")
+	b.down.Store(true)
+	took := w.shared(25*time.Second, "a")
+	t.Logf("taking over from a replica that was cut off took %s", took.Round(100*time.Millisecond))
+	if took > 17*time.Second {
+		t.Errorf("taking over took %s", took)
+	}
+	b.down.Store(false)
+	w.shared(15*time.Second, "a", "b")
+	if !b.Holds(w.members[slices.IndexFunc(w.members, b.Holds)]) || b.Lapsed() {
+		t.Error("it did not come back")
+	}
+}
+
+func TestAMemberThatLeavesTakesItsFenceAlong(t *testing.T) {
+	w := newWorld(t, 3)
+	w.start("a")
+	w.shared(5*time.Second, "a")
+	gone := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: w.members[0]}}
+	if err := w.client.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		_, there := w.fences()[fencePrefix+gone.Name]
+		return !there && !w.replicas["a"].Holds(gone.Name), nil
+	})
+	if err != nil {
+		t.Error("the fence of a member that is gone is still there")
+	}
+}
+
+func TestAnIdentityThatMakesNoNameIsRefused(t *testing.T) {
+	for _, identity := range []string{"A_B", "a.b", "a-name-that-is-longer-than-forty-characters"} {
+		if _, err := New(Options{Config: &rest.Config{}, Identity: identity}); err == nil {
+			t.Errorf("%q is taken", identity)
+		}
+	}
+}

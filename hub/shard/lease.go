@@ -1,0 +1,52 @@
+package shard
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	// leaseLabel tells the Leases of this package from others, and the two kinds apart.
+	leaseLabel = hubv1.Prefix + "lease"
+	peerLease  = "replica"
+	fenceLease = "member"
+	// seatLabel of a peer Lease is the identity of the replica.
+	seatLabel = hubv1.Prefix + "replica"
+
+	peerPrefix  = "hanse-replica-"
+	fencePrefix = "hanse-member-"
+)
+
+const (
+	// leaseLasts is how long a peer Lease holds after its last renewal.
+	leaseLasts = 15 * time.Second
+	renewEvery = 5 * time.Second
+	// retryAfter is the pause after a write of a Lease that failed.
+	retryAfter = time.Second
+)
+
+func newPeerLease(namespace, id, seat string, now time.Time) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: peerPrefix + id, Labels: map[string]string{leaseLabel: peerLease, seatLabel: seat},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &id, LeaseDurationSeconds: ptr.To(int32(leaseLasts / time.Second)),
+			AcquireTime: ptr.To(metav1.NewMicroTime(now)), RenewTime: ptr.To(metav1.NewMicroTime(now)),
+		},
+	}
+}
+
+func newFence(namespace, member, holder string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fencePrefix + member, Labels: map[string]string{leaseLabel: fenceLease}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}
+}
+
+func holderOf(l *coordinationv1.Lease) string { return ptr.Deref(l.Spec.HolderIdentity, "") }
