@@ -151,5 +151,9 @@ test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the l
 	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: bench
-bench: build lab ## Measure throughput, latency and hub writes against a raw client loop; ARGS="-profile wide" for flags
+bench: build lab ## Measure throughput, latency, writes and memory against a raw client loop; ARGS="-profile wide" for flags
 	$(call ON_LAB,bin) go run ./test/bench $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: ## Print the last run of bench beside the last recorded one of its size; ARGS="a.json b.json" for others
+	go run ./test/bench compare $(ARGS)

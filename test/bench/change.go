@@ -43,7 +43,7 @@ func (s *setting) override(ctx context.Context, w *watcher) (Phase, error) {
 			return d, fmt.Errorf("editing the override policy: %w", err)
 		}
 		d.user = time.Now()
-		if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+		if err := w.await(ctx, x, s.say); err != nil {
 			return d, err
 		}
 		sent := make([]time.Time, s.objects)
@@ -75,7 +75,7 @@ func (s *setting) status(ctx context.Context, _ *watcher) (Phase, error) {
 			return d, err
 		}
 		d.user = time.Now()
-		if err := onHub.await(ctx, x, phaseAtMost, s.say); err != nil {
+		if err := onHub.await(ctx, x, s.say); err != nil {
 			return d, err
 		}
 		d.Timing = timing(d.begin, sent, x.last(), s.members)

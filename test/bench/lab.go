@@ -150,11 +150,15 @@ func (s *setting) awaitReady(ctx context.Context, members []string) error {
 
 // place sends all widgets of a namespace to every member.
 func (s *setting) place(ctx context.Context, namespace string) error {
+	return s.placeOn(ctx, namespace, hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}})
+}
+
+func (s *setting) placeOn(ctx context.Context, namespace string, clusters hubv1.ClusterSelection) error {
 	p := &hubv1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everywhere"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widgets"},
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
-			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+			Clusters:          clusters,
 		},
 	}
 	if err := s.Hub.Create(ctx, p); err != nil {
@@ -180,7 +184,7 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if _, err := s.write(ctx, warmNamespace, warm, applying(first)); err != nil {
 		return err
 	}
-	if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+	if err := w.await(ctx, x, s.say); err != nil {
 		return fmt.Errorf("warming up: %w", err)
 	}
 	return nil

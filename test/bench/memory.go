@@ -105,7 +105,7 @@ func (s *setting) fill(ctx context.Context, w *watcher, kind shape) error {
 	if _, err := s.write(ctx, "bench", s.objects, applying(kind)); err != nil {
 		return err
 	}
-	if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+	if err := w.await(ctx, x, s.say); err != nil {
 		return err
 	}
 	onHub, stop, err := s.watchHub(ctx)
@@ -117,7 +117,7 @@ func (s *setting) fill(ctx context.Context, w *watcher, kind shape) error {
 	if _, err := s.report(ctx, "bench", s.objects, reporting(1, allReady)); err != nil {
 		return err
 	}
-	if err := onHub.await(ctx, x, phaseAtMost, s.say); err != nil {
+	if err := onHub.await(ctx, x, s.say); err != nil {
 		return err
 	}
 	_, err = s.meter.settle(ctx)

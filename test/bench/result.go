@@ -83,11 +83,8 @@ func (r *Result) derive() {
 		r.Added = append(r.Added, added(r.Heaps[i], r.Heaps[i+1]))
 	}
 	for i := range r.Isolation {
-		for _, base := range r.Isolation {
-			if base.Scenario == calm && base.Step == r.Isolation[i].Step {
-				r.Isolation[i].P99Ratio = round(r.Isolation[i].Latency.P99 / base.Latency.P99)
-			}
-		}
+		r.Isolation[i].P99Ratio = r.p99Over(calm, r.Isolation[i])
+		r.Isolation[i].P99OverAlone = r.p99Over(alone, r.Isolation[i])
 	}
 	for i := range r.Phases {
 		p := &r.Phases[i]
@@ -102,6 +99,16 @@ func (r *Result) derive() {
 			p.Cost.EtcdBytesBeyond = round(p.Cost.EtcdBytes - hub.Cost.EtcdBytes)
 		}
 	}
+}
+
+// p99Over is the 99th percentile over that of the same step in another scenario, 0 if there is none.
+func (r *Result) p99Over(scenario string, i Isolation) float64 {
+	for _, base := range r.Isolation {
+		if base.Scenario == scenario && base.Step == i.Step {
+			return round(i.Latency.P99 / base.Latency.P99)
+		}
+	}
+	return 0
 }
 
 // write writes the result as JSON.

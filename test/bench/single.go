@@ -32,7 +32,7 @@ func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (ti
 	if err := applying(first)(ctx, s.hub, warmNamespace, i); err != nil {
 		return 0, fmt.Errorf("creating %s: %w", widgetName(i), err)
 	}
-	err := w.await(ctx, x, phaseAtMost, s.say)
+	err := w.await(ctx, x, s.say)
 	return x.last()[0].Sub(sent), err
 }
 
@@ -54,7 +54,7 @@ func (s *setting) singleStatuses(ctx context.Context, _ *watcher) (Phase, error)
 			if err := reporting(specsSeen, allReady-1)(ctx, s.clients[i%len(s.clients)], "bench", i); err != nil {
 				return 0, fmt.Errorf("changing the status of %s: %w", widgetName(i), err)
 			}
-			err := onHub.await(ctx, x, phaseAtMost, s.say)
+			err := onHub.await(ctx, x, s.say)
 			return x.last()[0].Sub(sent), err
 		})
 	})

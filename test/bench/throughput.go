@@ -112,11 +112,13 @@ func (s *setting) hanse(ctx context.Context, w *watcher) error {
 		if _, err := s.meter.settle(ctx); err != nil {
 			return err
 		}
-		measure := step.hanse
-		if measure == nil {
-			measure = step.throughHub
+		var p Phase
+		var err error
+		if step.hanse != nil {
+			p, err = step.hanse(s, ctx, w)
+		} else {
+			p, err = s.throughHub(ctx, w, step)
 		}
-		p, err := measure(s, ctx, w)
 		if err == nil {
 			err = s.verify(ctx, step)
 		}
@@ -141,7 +143,7 @@ func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 }
 
 // throughHub does one thing to every object on the hub and waits until all copies followed.
-func (p step) throughHub(s *setting, ctx context.Context, w *watcher) (Phase, error) {
+func (s *setting) throughHub(ctx context.Context, w *watcher, p step) (Phase, error) {
 	reached := p.after.arrived
 	if p.gone {
 		reached = removed
@@ -154,7 +156,7 @@ func (p step) throughHub(s *setting, ctx context.Context, w *watcher) (Phase, er
 			return d, err
 		}
 		d.user = time.Now()
-		if err := w.await(ctx, x, phaseAtMost, s.say); err != nil {
+		if err := w.await(ctx, x, s.say); err != nil {
 			return d, err
 		}
 		d.Timing = timing(d.begin, sent, x.last(), s.members)
@@ -219,11 +221,12 @@ func (s *setting) verify(ctx context.Context, p step) error {
 	if p.gone {
 		want = 0
 	}
-	return s.verifyCopies(ctx, "bench", want, p.after)
+	return s.verifyCopies(ctx, "bench", len(s.names), want, p.after)
 }
 
-func (s *setting) verifyCopies(ctx context.Context, namespace string, want int, after shape) error {
-	for m, c := range s.clients {
+// verifyCopies reads the copies of a namespace on the first so many members.
+func (s *setting) verifyCopies(ctx context.Context, namespace string, members, want int, after shape) error {
+	for m, c := range s.clients[:members] {
 		list, err := c.Resource(widgets).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("reading the copies on %s: %w", s.names[m], err)

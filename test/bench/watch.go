@@ -93,8 +93,8 @@ func (w *watcher) expect(namespace string, from, objects, clusters int, reached 
 }
 
 // await waits until all copies are there and says every few seconds how many are.
-func (w *watcher) await(ctx context.Context, x *expectation, atMost time.Duration, say func(string, ...any)) error {
-	tick, end := time.NewTicker(5*time.Second), time.NewTimer(atMost)
+func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ...any)) error {
+	tick, end := time.NewTicker(5*time.Second), time.NewTimer(phaseAtMost)
 	defer tick.Stop()
 	defer end.Stop()
 	for {
@@ -108,7 +108,7 @@ func (w *watcher) await(ctx context.Context, x *expectation, atMost time.Duratio
 			say("  %d copies to go", missing)
 		case <-end.C:
 			missing, names := w.missing(x)
-			return fmt.Errorf("%d copies are not as wanted after %s: %s", missing, atMost, names)
+			return fmt.Errorf("%d copies are not as wanted after %s: %s", missing, phaseAtMost, names)
 		}
 	}
 }
