@@ -13,6 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/member/connect"
 	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/served"
 )
 
 // fleet puts the two sides of a member together: the link from member/connect, and what writes and watches through it.
@@ -84,6 +85,7 @@ func (f *fleet) resume(name string) {
 type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
+	kinds *served.Kinds
 	name  string
 	isHub bool
 }

@@ -62,6 +62,12 @@ func (k *kind) restart() {
 	}
 }
 
+func (k *kind) troubled() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.state.Reason != ""
+}
+
 // attempt resolves and lists if that is still to be done, then watches until the watch ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() {

@@ -178,3 +178,10 @@ func (s *Set) Restart() {
 		k.restart()
 	}
 }
+
+// Retry makes a kind that cannot be followed try again now.
+func (s *Set) Retry(gvk schema.GroupVersionKind) {
+	if k := s.kind(gvk); k != nil && k.troubled() {
+		k.restart()
+	}
+}

@@ -3,6 +3,7 @@
 //
 //   - member/connect keeps the link to each cluster and says whether its watches deliver.
 //   - member/apply writes one object to one cluster and returns an Outcome.
+//   - member/served says which kinds a cluster serves, and with which fields.
 //   - member/observe watches what was sent and keeps one Observation per object.
 //   - member/health judges one object, purely.
 package member
@@ -37,6 +38,9 @@ type Cluster interface {
 	Name() string
 	// IsHub is true if this member is the hub's own cluster: nothing is ever written to it.
 	IsHub() bool
+	// Fit returns the manifest without the fields that the cluster's schema of its kind does not have, and their paths. It is the
+	// manifest itself if there are none, or if the cluster publishes no schema that can be read.
+	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
 	// Apply brings one object to the cluster, or says why not. It logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.

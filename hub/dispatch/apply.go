@@ -37,18 +37,27 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	if refusal != nil {
 		return *refusal, true
 	}
-	w := r.want(manifest)
+	r.watch(r.queue.recall(r.key), manifest.GroupVersionKind())
+	o, known = r.bring(ctx, manifest)
+	o.HubGeneration = template.GetGeneration()
+	return o, known
+}
+
+// bring compares the manifest with what is there and writes it, or as much of it as the cluster has fields for.
+func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o member.Outcome, known bool) {
+	fitting, unserved := r.cluster.Fit(ctx, manifest)
+	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
+		return notServed(manifest, unserved), true
+	}
+	w := r.want(fitting)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
-		o = r.report(ctx, w)
-		o.HubGeneration = template.GetGeneration()
-		return o, true
+		return dropped(r.report(ctx, w), unserved), true
 	}
 	o, known, drift := r.compare(w)
 	if !known && !w.wait {
 		o, known = r.write(ctx, w, drift), true
 	}
-	o.HubGeneration = template.GetGeneration()
-	return o, known
+	return dropped(o, unserved), known
 }
 
 // template is the hub object, if this binding speaks of it as it is now; otherwise hub/schedule decides what that means.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
@@ -26,6 +27,10 @@ type fakeCluster struct {
 }
 
 func (c *fakeCluster) IsHub() bool { return false }
+
+func (c *fakeCluster) Fit(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	return manifest, nil
+}
 
 func (c *fakeCluster) Observation(schema.GroupVersionKind, types.NamespacedName) (o member.Observation, found, synced bool) {
 	if c.seen == nil {

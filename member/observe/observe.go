@@ -26,7 +26,7 @@ import (
 // linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState and HasStatus.
+// Options say which cluster is watched and who is told. All are required but OnState, OnUse and HasStatus.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
@@ -43,6 +43,8 @@ type Options struct {
 	Handler member.ObservationHandler
 	// OnState is told when a kind becomes synced, cannot be followed, or can again. It must not block.
 	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
+	// OnUse is told when a kind begins to be watched and when it no longer is. It must not block.
+	OnUse func(gvk schema.GroupVersionKind, used bool)
 }
 
 // Observer implements the Observe, Forget and Observation of a member.Cluster.
@@ -86,6 +88,9 @@ func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.Namespaced
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
 	if ob.holders[gvk] == nil {
+		if ob.ending[gvk] == nil {
+			ob.use(gvk, true)
+		}
 		ob.holders[gvk] = map[types.NamespacedName]struct{}{}
 	}
 	ob.holders[gvk][holder] = struct{}{}
@@ -116,6 +121,13 @@ func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	if ob.holders[gvk] == nil {
 		delete(ob.ending, gvk)
 		ob.watches.Stop(gvk)
+		ob.use(gvk, false)
+	}
+}
+
+func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
+	if ob.options.OnUse != nil {
+		ob.options.OnUse(gvk, used)
 	}
 }
 
@@ -137,6 +149,17 @@ func (ob *Observer) State(gvk schema.GroupVersionKind) (kindwatch.State, bool) {
 
 // Restart opens every watch again at once, as after the link came back.
 func (ob *Observer) Restart() { ob.watches.Restart() }
+
+// Retry makes the watches of a kind that cannot be followed try again now.
+func (ob *Observer) Retry(gk schema.GroupKind) {
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	for gvk := range ob.holders {
+		if gvk.GroupKind() == gk {
+			ob.watches.Retry(gvk)
+		}
+	}
+}
 
 // changed tells the handler what an event means.
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {

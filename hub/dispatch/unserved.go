@@ -1,0 +1,53 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// notServed is the outcome for an object with fields that the cluster does not have: what it holds stays as it is. It is looked at
+// again when the cluster's schema changes, and now and then, since of a kind that is built in no event tells.
+func notServed(manifest *unstructured.Unstructured, paths []string) member.Outcome {
+	o := outcome(metav1.ConditionFalse, hubv1.ReasonFieldsNotServed,
+		"the cluster's %s has no %s: bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop",
+		manifest.GetKind(), firstOf(paths))
+	o.Retry = member.RetrySlowly
+	return o
+}
+
+// dropped says in the outcome of a manifest what was left out of it.
+func dropped(o member.Outcome, paths []string) member.Outcome {
+	switch text := "without what the cluster's definition does not have: " + firstOf(paths); {
+	case len(paths) == 0:
+	case o.Reason == hubv1.ReasonApplied || notes[o.Reason]:
+		o.Reason, o.Message = hubv1.ReasonFieldsDropped, text
+	case o.Reason == hubv1.ReasonInSync || o.Reason == hubv1.ReasonDiffers:
+		o.Message += "; " + text
+	}
+	return o
+}
+
+// longestPath of those that are named in a row, whose message is short.
+const longestPath = 50
+
+// firstOf names up to three paths.
+func firstOf(paths []string) string {
+	var named []string
+	for _, path := range paths[:min(len(paths), 3)] {
+		if r := []rune(path); len(r) > longestPath {
+			path = "…" + string(r[len(r)-longestPath+1:])
+		}
+		named = append(named, path)
+	}
+	text := strings.Join(named, ", ")
+	if more := len(paths) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

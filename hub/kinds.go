@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/served"
+)
+
+// newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before.
+func newKinds(ctx context.Context, c *connect.Cluster, changed func(schema.GroupKind)) (*served.Kinds, error) {
+	http, err := rest.HTTPClientFor(c.Requests)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for schemas: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(c.Requests, http)
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client: %w", err)
+	}
+	definitions, err := dynamic.NewForConfig(served.MetadataOnly(c.Watches))
+	if err != nil {
+		return nil, fmt.Errorf("making the client for definitions: %w", err)
+	}
+	return served.New(ctx, served.Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed}), nil
+}
+
+// Fit implements member.Cluster.
+func (c *memberCluster) Fit(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	return c.kinds.Fit(ctx, manifest)
+}
+
+// Apply implements member.Cluster. What the member refuses says something of what it serves.
+func (c *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
+	return c.kinds.Heed(in.Manifest.GroupVersionKind(), c.Applier.Apply(ctx, in))
+}
+
+// Restart opens every watch again at once, as after the link came back.
+func (c *memberCluster) Restart() {
+	c.Observer.Restart()
+	c.kinds.Restart()
+}

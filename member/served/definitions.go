@@ -1,0 +1,180 @@
+package served
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+var (
+	definition  = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	definitions = definition.GroupVersion().WithResource("customresourcedefinitions")
+)
+
+// MetadataOnly returns a copy of a config whose clients are answered with the metadata of objects alone.
+func MetadataOnly(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			as := "PartialObjectMetadataList"
+			if r.URL.Query().Has("watch") {
+				as = "PartialObjectMetadata"
+			}
+			r = r.Clone(r.Context())
+			r.Header.Set("Accept", fmt.Sprintf("application/json;as=%s;g=meta.k8s.io;v=v1", as))
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+func newDefinitions(client dynamic.Interface, changed func(name string, known, gone bool)) *kindwatch.Set {
+	return kindwatch.New(kindwatch.Options{
+		Client:  client,
+		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return definitions, nil },
+		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
+			return &mark{name: strings.Clone(u.GetName()), uid: u.GetUID(), version: u.GetResourceVersion()}, nil
+		},
+		Handler: func(_ schema.GroupVersionKind, old, latest metav1.Object) {
+			seen := latest
+			if seen == nil {
+				seen = old
+			}
+			changed(seen.GetName(), old != nil, latest == nil)
+		},
+	})
+}
+
+// mark is what is kept of a definition.
+type mark struct {
+	*metav1.ObjectMeta // nil: nothing else is asked for
+	name, version      string
+	uid                types.UID
+}
+
+// GetName implements metav1.Object.
+func (m *mark) GetName() string { return m.name }
+
+// GetUID implements metav1.Object.
+func (m *mark) GetUID() types.UID { return m.uid }
+
+// GetResourceVersion implements metav1.Object.
+func (m *mark) GetResourceVersion() string { return m.version }
+
+// Watched is true while the definition of a kind of this group would be seen to come.
+func (k *Kinds) Watched(group string) bool {
+	state, ok := k.definitions.State(definition)
+	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
+}
+
+// unwatchable is true if the member does not let the hub watch definitions.
+func (k *Kinds) unwatchable() bool {
+	state, _ := k.definitions.State(definition)
+	return state.Reason == hubv1.ReasonForbidden
+}
+
+// A definition is served a little after its event, and its schema is published a little later. So kinds that still lack
+// something then are woken again.
+var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
+
+// definitionChanged is told that a definition was found, changed or went.
+func (k *Kinds) definitionChanged(name string, known, gone bool) {
+	plural, group, _ := strings.Cut(name, ".")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for gvk, kind := range k.kinds {
+		if gvk.Group == group && (kind.resource == nil || kind.resource.Resource == plural) {
+			k.doubt(gvk, kind, known, gone)
+		}
+	}
+}
+
+// doubt makes doubtful what is known of a kind, and wakes it, unless its definition is of the first list and nobody waits for it.
+func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
+	kind.document.doubts++
+	if !known && !kind.troubled {
+		return
+	}
+	kind.changes++
+	kind.resource, kind.missing, kind.troubled, kind.changed = nil, time.Time{}, gone, time.Time{}
+	if !gone {
+		kind.changed = time.Now()
+	}
+	switch {
+	case !kind.used:
+	case kind.nudge == nil:
+		kind.nudge = make(chan struct{}, 1)
+		go k.wake(gvk, kind, kind.nudge) // the watch must not wait for whoever is told
+	default:
+		select {
+		case kind.nudge <- struct{}{}:
+		default: // it is about to look
+		}
+	}
+}
+
+// wake wakes a kind, and once more after each pause as long as it lacks something. An event in the meantime begins anew, but
+// however often a definition changes, there is at most one wake a second.
+func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
+	pauses, changes := again, -1
+	for {
+		now, tell, ended := k.due(gvk, kind, changes, len(pauses) == 0)
+		if ended {
+			return
+		}
+		if now != changes {
+			pauses, changes = again, now
+		}
+		if tell {
+			k.options.OnChange(gvk.GroupKind())
+		}
+		if !k.pause(again[0], nil) || !k.pause(pauses[0]-again[0], nudge) {
+			return
+		}
+		pauses = pauses[1:]
+	}
+}
+
+// pause waits, or until it is nudged. It returns false if the member's work has ended.
+func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-k.ctx.Done():
+		return false
+	case <-timer.C:
+	case <-nudge:
+	}
+	return true
+}
+
+// due says whether a kind is to be woken now, and makes the next who asks ask the member. changes is how many events were seen
+// when it was last woken; the waking ends after the last pause, unless an event came.
+func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	moved := kind.changes != changes
+	if k.kinds[gvk] != kind || last && !moved {
+		kind.nudge = nil
+		return kind.changes, false, true
+	}
+	kind.document.doubts++
+	kind.missing = time.Time{}
+	return kind.changes, moved || kind.troubled, false
+}

@@ -1,0 +1,180 @@
+package served
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/member/fields"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	// longestDocument of a group and version: that of the core group has less than 2 MiB.
+	longestDocument = 16 << 20
+	// A schema is asked for again after this time even if nothing says that it has changed.
+	schemaFor = 10 * time.Minute
+	// So long it is taken as it is although a field is missing that may have come since.
+	doubtAfter = 10 * time.Second
+	// How long the answer holds that no schema can be had.
+	unpublishedFor = 5 * time.Second
+	unreadableFor  = time.Minute
+)
+
+// document is what is known of the schema of one kind. Its fields are guarded by Kinds.mu, but not while a request is under way.
+type document struct {
+	turn chan struct{} // held by whoever asks the member
+
+	schema *fields.Schema // nil if none is known
+	etag   string
+	asked  time.Time     // zero before the first answer
+	holds  time.Duration // how long the answer holds
+	// doubts counts the reasons to ask again; settled is how many there were when the member was last asked.
+	doubts, settled int
+}
+
+// current says whether the answer still holds.
+func (d *document) current() bool {
+	return !d.asked.IsZero() && d.doubts == d.settled && time.Since(d.asked) < d.holds
+}
+
+// schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only if what is
+// known is in doubt, one request at a time per kind.
+func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
+	k.mu.Lock()
+	d := &k.known(gvk).document
+	known, current := d.schema, d.current()
+	k.mu.Unlock()
+	if current {
+		return known
+	}
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return known
+	}
+	k.mu.Lock()
+	asked := *d
+	k.mu.Unlock()
+	if asked.current() { // somebody else has asked meanwhile
+		return asked.schema
+	}
+	now, etag, err := k.ask(ctx, gvk, asked.etag)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case errors.Is(err, errUnchanged):
+		d.holds = schemaFor
+	case errors.Is(err, errUnpublished), errors.Is(err, fields.ErrNoSchema):
+		d.schema, d.etag, d.holds = nil, "", unpublishedFor
+	case err != nil:
+		d.holds = unreadableFor // with the schema that is known, if there is one
+	default:
+		d.schema, d.etag, d.holds = now, etag, schemaFor
+	}
+	d.asked, d.settled = time.Now(), asked.doubts
+	return d.schema
+}
+
+var (
+	errUnchanged   = errors.New("the schema is as it was")
+	errUnpublished = errors.New("the member publishes no schema for the group and version")
+)
+
+// ask reads the document of the kind's group and version, unless it is the one with this etag, and the schema from it.
+func (k *Kinds) ask(ctx context.Context, gvk schema.GroupVersionKind, etag string) (*fields.Schema, string, error) {
+	raw, etag, err := k.download(ctx, gvk.GroupVersion(), etag)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := schemas.parse(raw, gvk)
+	return s, etag, err
+}
+
+func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known string) (raw []byte, etag string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	path := "/openapi/v3/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/openapi/v3/api/" + gv.Version
+	}
+	url := k.options.Discovery.RESTClient().Get().AbsPath(path).URL()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
+	if err != nil {
+		return nil, "", fmt.Errorf("asking for the schemas of %s: %w", gv, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	if known != "" {
+		request.Header.Set("If-None-Match", known)
+	}
+	answer, err := k.options.HTTP.Do(request)
+	if err != nil {
+		return nil, "", fmt.Errorf("asking for the schemas of %s: %w", gv, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotModified:
+		return nil, "", errUnchanged
+	case http.StatusNotFound:
+		return nil, "", errUnpublished
+	default:
+		return nil, "", fmt.Errorf("asking for the schemas of %s: the cluster answered %d", gv, answer.StatusCode)
+	}
+	raw, err = io.ReadAll(io.LimitReader(answer.Body, longestDocument+1))
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("reading the schemas of %s: %w", gv, err)
+	case len(raw) > longestDocument:
+		return nil, "", fmt.Errorf("the schemas of %s are longer than %d bytes", gv, longestDocument)
+	case len(raw) == 0: // so answers a server that has just learned of the group
+		return nil, "", errUnpublished
+	}
+	return raw, answer.Header.Get("ETag"), nil
+}
+
+// schemas are those of all members, so that what many of them serve is read and kept once. They are found by what was read, never
+// by what a member says of it: no member can pass its schema on to another.
+var schemas = sharedSchemas{kept: map[schemaKey]weak.Pointer[fields.Schema]{}}
+
+type sharedSchemas struct {
+	mu   sync.Mutex
+	kept map[schemaKey]weak.Pointer[fields.Schema]
+}
+
+type schemaKey struct {
+	document [sha256.Size]byte
+	kind     schema.GroupVersionKind
+}
+
+func (s *sharedSchemas) parse(raw []byte, gvk schema.GroupVersionKind) (*fields.Schema, error) {
+	key := schemaKey{document: sha256.Sum256(raw), kind: gvk}
+	s.mu.Lock()
+	found := s.kept[key].Value()
+	s.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	found, err := fields.Parse(raw, gvk)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, kept := range s.kept {
+		if kept.Value() == nil {
+			delete(s.kept, other)
+		}
+	}
+	s.kept[key] = weak.Make(found)
+	return found, nil
+}

@@ -1,0 +1,212 @@
+// Package served knows what one member serves: which resource serves a kind, with which fields, and when that changes.
+//
+//   - Which resource serves a kind is asked of the member's discovery, and kept.
+//   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use alone, and
+//     kept as member/fields reduces it. Members that serve the same share it.
+//   - While some custom kind is in use, the member's CustomResourceDefinitions are watched, metadata only. One that comes, changes
+//     or goes makes what is known of its kinds doubtful and wakes those that wait for it; nothing is polled.
+//
+// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields. It is not decided here
+// what an unknown field means.
+package served
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// Options say how the member is asked and who is told. All are required.
+type Options struct {
+	Discovery discovery.DiscoveryInterface
+	// HTTP has the member's credentials and bounds the size of answers.
+	HTTP *http.Client
+	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It has no time-out of its own.
+	Definitions dynamic.Interface
+	// OnChange is told of a kind in use that may be served now, no longer, or otherwise. It must not block.
+	OnChange func(schema.GroupKind)
+}
+
+// Kinds is what is known of one member.
+type Kinds struct {
+	ctx         context.Context
+	options     Options
+	definitions *kindwatch.Set
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*kind
+}
+
+// kind is what is known of one kind. Its fields are guarded by Kinds.mu.
+type kind struct {
+	used bool // objects of it are watched
+
+	resource  *Resource // nil until it was found
+	hasStatus bool      // when it was last found
+	missing  time.Time // when the member said that it does not serve the kind
+	// changes counts the events that made doubtful what is known; what was asked before the last one is not kept.
+	changes int
+	// troubled is true if the member lacked the kind, or fields of an object, since the last event.
+	troubled bool
+	// nudge hastens the goroutine that wakes those that use the kind; nil if there is none.
+	nudge chan struct{}
+	// changed is when the definition last came or changed, zero if that was not seen.
+	changed time.Time
+
+	document document
+}
+
+// Resource is how a kind is served.
+type Resource struct {
+	schema.GroupVersionResource
+	Namespaced bool
+	// HasStatus is true for a custom resource with a status subresource.
+	HasStatus bool
+}
+
+const (
+	// How long the answer holds that a kind is not served: long if its definition would be seen to come. One of an aggregated API
+	// server has none.
+	missingFor        = 2 * time.Second
+	missingForWatched = 5 * time.Minute
+)
+
+// New returns a Kinds that knows nothing yet. Its watch ends with ctx.
+func New(ctx context.Context, o Options) *Kinds {
+	k := &Kinds{ctx: ctx, options: o, kinds: map[schema.GroupVersionKind]*kind{}}
+	k.definitions = newDefinitions(o.Definitions, k.definitionChanged)
+	return k
+}
+
+// known returns what is known of a kind, under k.mu.
+func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
+	if k.kinds[gvk] == nil {
+		k.kinds[gvk] = &kind{document: document{turn: make(chan struct{}, 1)}}
+	}
+	return k.kinds[gvk]
+}
+
+// Find asks the member if the kind is not known yet. A kind that the member does not serve is a meta.NoKindMatchError.
+func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
+	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	holds := missingFor
+	if k.Watched(gvk.Group) {
+		holds = missingForWatched
+	}
+	k.mu.Lock()
+	known := k.known(gvk)
+	found, changes := known.resource, known.changes
+	missing := !known.missing.IsZero() && time.Since(known.missing) < holds
+	k.mu.Unlock()
+	switch {
+	case found != nil:
+		return *found, nil
+	case missing:
+		return Resource{}, unserved
+	}
+	found, err := k.discover(gvk)
+	if err != nil {
+		return Resource{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known = k.known(gvk)
+	if known.changes == changes {
+		known.resource, known.missing = found, time.Time{}
+		if found == nil {
+			known.missing = time.Now()
+		} else {
+			known.hasStatus = found.HasStatus
+		}
+	}
+	if found == nil {
+		known.troubled = true
+		return Resource{}, unserved
+	}
+	return *found, nil
+}
+
+// discover asks the member. Nil means that it does not serve the kind.
+func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
+	list, err := k.options.Discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("discovering %s: %w", gvk.GroupVersion(), err)
+	}
+	var found *Resource
+	subresources := map[string]bool{}
+	for _, a := range list.APIResources {
+		if strings.Contains(a.Name, "/") {
+			subresources[a.Name] = true
+		} else if a.Kind == gvk.Kind {
+			found = &Resource{GroupVersionResource: gvk.GroupVersion().WithResource(a.Name), Namespaced: a.Namespaced}
+		}
+	}
+	if found != nil {
+		// Kinds that Kubernetes has built in are judged by what is known of them, not by whether their status is empty.
+		found.HasStatus = subresources[found.Resource+"/status"] && !isBuiltIn(gvk.Group)
+	}
+	return found, nil
+}
+
+// Forget makes the next Find ask the member again, unless it is known that it has no such kind.
+func (k *Kinds) Forget(gvk schema.GroupVersionKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known(gvk).resource = nil
+}
+
+// HasStatus answers from memory.
+func (k *Kinds) HasStatus(gvk schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.kinds[gvk]
+	return known != nil && known.hasStatus
+}
+
+// Use says whether objects of a kind are watched on the member. What was known of one that no longer is, is dropped.
+func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if used {
+		k.known(gvk).used = true
+	} else {
+		delete(k.kinds, gvk)
+	}
+	for other, known := range k.kinds {
+		if known.used && !isBuiltIn(other.Group) {
+			k.definitions.Start(k.ctx, definition)
+			return
+		}
+	}
+	k.definitions.Stop(definition)
+}
+
+// Restart opens the watch again at once, as after the link came back, and doubts every schema: the member may have been upgraded.
+func (k *Kinds) Restart() {
+	k.definitions.Restart()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, known := range k.kinds {
+		known.document.doubts++
+		known.missing = time.Time{}
+	}
+}
+
+// isBuiltIn is true for a group of Kubernetes itself, whose kinds have no definition.
+func isBuiltIn(group string) bool {
+	return clientgoscheme.Scheme.IsGroupRegistered(group) || group == definition.Group || group == "apiregistration.k8s.io"
+}
