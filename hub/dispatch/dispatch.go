@@ -5,6 +5,10 @@
 // slow, hung or throttling member costs its own rows only. A key is a binding; an event carries nothing else, and each
 // run reads everything again.
 //
+// Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the rest; withdrawals the
+// other way round. A change that is made now overtakes a replay. How much a member is asked at once follows how it answers, see gate:
+// fewer at a time while it is slow, a pause while it fails or asks for one.
+//
 // A member that is away has no queue: its rows are the business of hub/report, and all its keys are queued anew when it
 // is back.
 package dispatch
@@ -12,6 +16,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +59,8 @@ type Options struct {
 
 // Dispatcher keeps one queue per engaged member.
 type Dispatcher struct {
-	opts Options
+	opts  Options
+	fresh *freshBindings
 
 	mu     sync.RWMutex
 	queues map[string]*queue
@@ -68,22 +74,23 @@ func New(opts Options) *Dispatcher {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	return &Dispatcher{opts: opts, queues: map[string]*queue{}}
+	return &Dispatcher{opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock}, queues: map[string]*queue{}}
 }
 
 // Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx.
-// A queue that an earlier link left behind ends when that link's context does.
+// A queue that an earlier link left behind ends when that link's context does, and the new one begins then.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
-	q, err := newQueue(cluster, d.opts)
+	q, err := newQueue(cluster, d.opts, d.fresh)
 	if err != nil {
 		return fmt.Errorf("making the dispatch queue of cluster %q: %w", cluster, err)
 	}
 	d.mu.Lock()
+	before := d.queues[cluster]
 	d.queues[cluster] = q
 	d.mu.Unlock()
 
 	go func() {
-		q.run(ctx)
+		q.run(ctx, before)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.queues[cluster] == q {
@@ -94,16 +101,21 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
+// Resume lets a member whose link is back go on at once with all its keys.
+func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
+	if q := d.queue(cluster); q != nil {
+		q.gate.resume()
+	}
+	d.WakeCluster(ctx, cluster)
+}
+
 // WakeCluster queues every binding that names the cluster, and those that named it when it was last there, behind whatever
 // changes now.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
-	d.mu.RLock()
-	q := d.queues[cluster]
-	d.mu.RUnlock()
-	if q != nil {
-		q.addRemembered(lowPriority)
-	}
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
+	if q := d.queue(cluster); q != nil {
+		q.addRemembered(lowPriority - topClass)
+	}
 }
 
 // WakeKind queues the bindings of one kind that name the cluster: the member serves the kind now, or no longer.
@@ -124,45 +136,50 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 
 // Wake queues one binding for one cluster: its object there changed.
 func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
-	d.mu.RLock()
-	q := d.queues[cluster]
-	d.mu.RUnlock()
-	if q != nil {
-		q.add(binding, normalPriority)
+	if q := d.queue(cluster); q != nil {
+		q.add(binding, normalPriority+q.rankOf(binding))
 	}
 }
 
-func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
-	key := client.ObjectKeyFromObject(b)
+// queue returns the queue of a member; nil if it is not engaged.
+func (d *Dispatcher) queue(cluster string) *queue {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for _, t := range b.BindingSpec().Clusters {
-		if q := d.queues[t.Name]; q != nil {
-			q.add(key, priority)
+	return d.queues[cluster]
+}
+
+func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
+	key, targets := client.ObjectKeyFromObject(b), b.BindingSpec().Clusters
+	for i := range targets {
+		if q := d.queue(targets[i].Name); q != nil {
+			q.add(key, priority+classFor(b, &targets[i]))
 		}
 	}
 }
 
-// wakeWhere queues the bindings that match, for the given clusters or for all their targets.
-func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, clusters ...string) {
+// wakeWhere queues the bindings that match, for one cluster or for all their targets, in the order in which they are to go.
+func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := listBindings(ctx, d.opts.Client, "")
 	if err != nil {
 		return // the cache is ending: so is this process
 	}
+	keys := map[string][]due{}
 	for _, b := range bindings {
 		if !match(b) {
 			continue
 		}
-		if len(clusters) == 0 {
-			d.wakeBinding(b, priority)
-			continue
-		}
-		for _, c := range clusters {
-			d.mu.RLock()
-			if q := d.queues[c]; q != nil {
-				q.add(client.ObjectKeyFromObject(b), priority)
+		targets := b.BindingSpec().Clusters
+		for i, t := range targets {
+			if len(only) == 0 || slices.Contains(only, t.Name) {
+				keys[t.Name] = append(keys[t.Name], due{client.ObjectKeyFromObject(b), priority + classFor(b, &targets[i])})
 			}
-			d.mu.RUnlock()
+		}
+	}
+	for cluster, keys := range keys {
+		if q := d.queue(cluster); q != nil {
+			for _, k := range inOrder(keys) {
+				q.add(k.key, k.priority)
+			}
 		}
 	}
 }
@@ -191,13 +208,9 @@ func listBindings(ctx context.Context, c client.Reader, namespace string) ([]hub
 }
 
 const (
-	normalPriority = 0
-	// lowPriority is for replays: a change that is made now overtakes them.
-	lowPriority = -100
-
 	retrySoonFirst  = 200 * time.Millisecond
 	retrySoonMost   = 60 * time.Second
 	retrySlowFirst  = 15 * time.Second
 	retrySlowMost   = 5 * time.Minute
-	reconcileAtMost = 45 * time.Second
+	reconcileAtMost = 10 * time.Second // a worker is never held up longer by its member
 )

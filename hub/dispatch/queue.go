@@ -26,13 +26,16 @@ import (
 type queue struct {
 	cluster    string
 	opts       Options
+	fresh      *freshBindings
 	controller controller.TypedController[types.NamespacedName]
+	gate       *gate
 	soon, slow workqueue.TypedRateLimiter[types.NamespacedName]
 	fights     *fights
+	ended      chan struct{} // closed after run
 
 	mu     sync.Mutex
 	work   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
-	early  []earlyKey                                        // keys that came before
+	early  []due                                             // keys that came before
 	memory map[types.NamespacedName]memory
 }
 
@@ -48,18 +51,16 @@ type memory struct {
 	withdrawn *hubv1.Absence
 }
 
-type earlyKey struct {
-	key      types.NamespacedName
-	priority int
-}
-
-func newQueue(cluster string, opts Options) (*queue, error) {
+func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error) {
 	q := &queue{
 		cluster: cluster,
 		opts:    opts,
+		fresh:   fresh,
 		soon:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
 		slow:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySlowFirst, retrySlowMost),
 		fights:  newFights(opts.Clock),
+		gate:    newGate(cluster, opts.Workers, opts.Clock),
+		ended:   make(chan struct{}),
 		memory:  map[types.NamespacedName]memory{},
 	}
 	yes := true
@@ -67,7 +68,7 @@ func newQueue(cluster string, opts Options) (*queue, error) {
 		Reconciler:              q,
 		MaxConcurrentReconciles: opts.Workers,
 		SkipNameValidation:      &yes, // one per member; they share their metrics
-		UsePriorityQueue:        &yes,
+		NewQueue:                q.gate.over,
 		RecoverPanic:            &yes,
 		ReconciliationTimeout:   reconcileAtMost,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
@@ -91,15 +92,20 @@ func (q *queue) open(_ context.Context, work workqueue.TypedRateLimitingInterfac
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.work = work.(priorityqueue.PriorityQueue[types.NamespacedName])
-	for _, e := range q.early {
-		q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &e.priority}, e.key)
+	for _, d := range inOrder(q.early) {
+		q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &d.priority}, d.key)
 	}
 	q.early = nil
 	return nil
 }
 
-// run works until ctx ends.
-func (q *queue) run(ctx context.Context) {
+// run works until ctx ends. It begins when the queue of the link before has ended, so that no two of them write to one cluster.
+func (q *queue) run(ctx context.Context, before *queue) {
+	defer close(q.ended)
+	if before != nil {
+		<-before.ended // its link was ended before this one was made, and its calls with it
+	}
+	defer dropGauges(q.cluster)
 	if err := q.controller.Start(ctx); err != nil {
 		ctrl.Log.WithName("dispatch").Error(err, "Dispatch queue ended", "cluster", q.cluster)
 	}
@@ -109,7 +115,7 @@ func (q *queue) add(key types.NamespacedName, priority int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.work == nil {
-		q.early = append(q.early, earlyKey{key: key, priority: priority})
+		q.early = append(q.early, due{key, priority})
 		return
 	}
 	q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
@@ -155,6 +161,9 @@ func (q *queue) addRemembered(priority int) {
 		q.add(key, priority)
 	}
 }
+
+// rankOf is the rank of a binding's kind, as far as it is remembered.
+func (q *queue) rankOf(key types.NamespacedName) int { return rank(q.recall(key).gvk.GroupKind()) }
 
 func (q *queue) recall(key types.NamespacedName) memory {
 	q.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +37,8 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		q.end(cl, key)
 		return reconcile.Result{}, nil
 	}
-	run := &run{queue: q, cluster: cl, key: key, binding: binding, target: target}
+	run := &run{queue: q, key: key, binding: binding, target: target}
+	run.cluster = &gated{Cluster: cl, run: run}
 	if err := run.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -45,10 +47,12 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		step = run.withdraw
 	}
 	outcome, known := step(ctx)
-	if !known {
-		return q.retry(key, outcome), nil
+	if known {
+		q.opts.Recorder.Record(key, q.cluster, outcome)
 	}
-	q.opts.Recorder.Record(key, q.cluster, outcome)
+	if run.held {
+		return reconcile.Result{}, nil // it goes on when the cluster takes writes again
+	}
 	if outcome.Wrote {
 		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
 	}
@@ -70,12 +74,40 @@ type run struct {
 	key     types.NamespacedName
 	binding hubv1.BindingObject
 	target  *hubv1.BindingTarget
+	held    bool // the gate keeps the key
 
 	// Set by gather.
 	object          hubv1.SelectableObject
 	mcl             *hubv1.MemberCluster  // nil if there is none
 	placement       hubv1.PlacementObject // nil if it is gone
 	namespaceLabels map[string]string
+}
+
+// gated is a cluster that is written through the gate of its queue.
+type gated struct {
+	member.Cluster
+	run *run
+}
+
+// Apply implements member.Cluster.
+func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
+	return g.call(ctx, in.Manifest.GroupVersionKind().GroupKind(), func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
+}
+
+// Withdraw implements member.Cluster.
+func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
+	return g.call(ctx, in.GVK.GroupKind(), func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
+}
+
+func (g *gated) call(ctx context.Context, kind schema.GroupKind, f func(context.Context) member.Outcome) (o member.Outcome) {
+	gate := g.run.queue.gate
+	reason, message, ok := gate.enter(g.run.key, kind)
+	if !ok {
+		g.run.held = true
+		return outcome(metav1.ConditionUnknown, reason, "%s", message)
+	}
+	o, g.run.held = gate.call(ctx, g.run.key, kind, f)
+	return o
 }
 
 // outcome makes an outcome that no call to the member was needed for.

@@ -1,0 +1,224 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// gate is a member's queue as its workers see it. It hands out a key only
+//   - while fewer are at work than the member's pace allows, so that the order among those that wait is decided as late as possible;
+//   - when no key is at work that has to go before it, see rank.
+//
+// A worker that is about to call the member asks it again: the circuit may be open. Then the key is held here, without a timer of its
+// own, and the worker goes on with others.
+type gate struct {
+	priorityqueue.PriorityQueue[types.NamespacedName] // set when the queue is made
+
+	cluster string
+	clock   clock.PassiveClock
+	tokens  flowcontrol.RateLimiter
+	gauges  gauges // set with the queue
+
+	getting sync.Mutex // held by the one worker that waits for a key
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	shut    bool
+	waiting bool // a worker waits for a key
+	pace    pace
+	busy    int                          // workers that have a key, or wait for one
+	running map[types.NamespacedName]int // priority of each key that is at work
+	circuit circuit
+	next    *heldKey // queued to be the next trial
+}
+
+func newGate(cluster string, workers int, c clock.PassiveClock) *gate {
+	g := &gate{
+		clock: c, tokens: flowcontrol.NewTokenBucketRateLimiter(callsPerSecond, callsAtOnce),
+		cluster: cluster, pace: newPace(workers), running: map[types.NamespacedName]int{},
+	}
+	g.changed = sync.NewCond(&g.mu)
+	return g
+}
+
+// over puts the gate in front of a new queue.
+func (g *gate) over(name string, limiter workqueue.TypedRateLimiter[types.NamespacedName]) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.PriorityQueue = priorityqueue.New(name, func(o *priorityqueue.Opts[types.NamespacedName]) { o.RateLimiter = limiter })
+	g.gauges = gaugesOf(g.cluster)
+	g.show()
+	return g
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (g *gate) GetWithPriority() (key types.NamespacedName, priority int, shutdown bool) {
+	g.getting.Lock()
+	defer g.getting.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for !g.shut && g.busy >= g.pace.width() {
+		g.changed.Wait()
+	}
+	if g.shut {
+		return key, priority, true
+	}
+	g.busy++
+	g.waiting = true
+	g.mu.Unlock()
+	key, priority, _ = g.PriorityQueue.GetWithPriority()
+	g.mu.Lock()
+	g.waiting = false
+	if g.shut {
+		g.PriorityQueue.ShutDown()
+		return key, priority, true
+	}
+	for !g.shut && g.outranked(classOf(priority)) {
+		g.changed.Wait()
+	}
+	g.running[key] = priority
+	return key, priority, g.shut
+}
+
+// Get implements workqueue.TypedInterface.
+func (g *gate) Get() (types.NamespacedName, bool) {
+	key, _, shutdown := g.GetWithPriority()
+	return key, shutdown
+}
+
+func (g *gate) outranked(class int) bool {
+	for _, priority := range g.running {
+		if classOf(priority) > class {
+			return true
+		}
+	}
+	return false
+}
+
+// Done implements workqueue.TypedInterface.
+func (g *gate) Done(key types.NamespacedName) {
+	g.mu.Lock()
+	delete(g.running, key)
+	g.busy--
+	if g.next != nil && g.next.key == key {
+		g.next = nil
+	}
+	g.plan()
+	g.changed.Broadcast()
+	g.mu.Unlock()
+	g.PriorityQueue.Done(key)
+}
+
+// ShutDown implements workqueue.TypedInterface. A worker that waits for a key is given one first, and shuts the queue down: if that
+// goes away while the queue hands out a key, the queue blocks for ever with its lock, and every worker that is done with a key with it.
+func (g *gate) ShutDown() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return
+	}
+	g.shut = true
+	g.changed.Broadcast()
+	if g.waiting {
+		g.requeue(due{priority: normalPriority + topClass + 1}, 0)
+		return
+	}
+	g.PriorityQueue.ShutDown()
+}
+
+// enter asks to call the member for a key. If that may not be now, the key is held and the reason and message for its row come back.
+func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind) (reason, message string, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	again := g.next != nil && g.next.key == key && g.next.failed && g.circuit.fresh()
+	if !again && g.circuit.enter(kind, g.clock.Now()) {
+		return "", "", true
+	}
+	g.circuit.hold(heldKey{due: due{key, g.running[key]}, failed: again})
+	return g.circuit.last.Reason, g.circuit.heldMessage(), false
+}
+
+// call calls the member for a key that has entered. held is true if the key is kept here, because the circuit is open, until it goes on by itself.
+func (g *gate) call(ctx context.Context, key types.NamespacedName, kind schema.GroupKind, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
+	began := g.clock.Now()
+	defer func() { held = g.leave(key, kind, began, o) }()
+	_ = g.tokens.Wait(ctx) // when it fails, ctx has ended, and so does the call
+	g.gauges.inFlight.Inc()
+	defer g.gauges.inFlight.Dec()
+	return f(ctx), false
+}
+
+func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, began time.Time, o member.Outcome) (held bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	if isFault(o) || now.Sub(began) > slowCall {
+		g.pace.bad(began, now)
+	} else {
+		g.pace.good()
+	}
+	held, release := g.circuit.leave(kind, began, now, o)
+	if held {
+		g.circuit.hold(heldKey{due: due{key, g.running[key]}, failed: true})
+	}
+	if release {
+		g.release()
+	}
+	g.show()
+	g.changed.Broadcast()
+	return held
+}
+
+// resume closes the circuit: the link is new, or delivers again.
+func (g *gate) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.PriorityQueue == nil {
+		return // it has held nothing yet
+	}
+	g.circuit.reset()
+	g.release()
+	g.show()
+}
+
+func (g *gate) release() {
+	g.next = nil
+	for _, d := range g.circuit.release() {
+		g.requeue(d, 0)
+	}
+}
+
+// plan makes sure that a key is queued as the next trial while the circuit is open.
+func (g *gate) plan() {
+	if !g.circuit.open || g.circuit.trying || g.next != nil {
+		return
+	}
+	if k, ok := g.circuit.take(); ok {
+		g.next = &k
+		g.requeue(k.due, max(0, g.circuit.until.Sub(g.clock.Now())))
+	}
+}
+
+func (g *gate) requeue(d due, after time.Duration) {
+	g.AddWithOpts(priorityqueue.AddOpts{Priority: &d.priority, After: after}, d.key)
+}
+
+// show brings the metrics up to date.
+func (g *gate) show() {
+	g.gauges.limit.Set(float64(g.pace.width()))
+	open := 0.0
+	if g.circuit.open {
+		open = 1
+	}
+	g.gauges.circuit.Set(open)
+}

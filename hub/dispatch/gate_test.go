@@ -1,0 +1,276 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// TestBadMembersHarmNobody has members that hang, fail, ask for fewer requests and refuse beside healthy ones.
+func TestBadMembersHarmNobody(t *testing.T) {
+	const objects = 200
+	hangs := &fakeMember{name: "hangs", answer: func(ctx context.Context, _ string) member.Outcome {
+		<-ctx.Done()
+		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable, Message: "timed out", Retry: member.RetrySoon}
+	}}
+	fails := &fakeMember{name: "fails", answer: func(context.Context, string) member.Outcome {
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "the cluster answered 503", Retry: member.RetrySoon}
+	}}
+	throttles := &fakeMember{name: "throttles", answer: func(context.Context, string) member.Outcome {
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonThrottled, Retry: member.RetryAfter, After: time.Minute}
+	}}
+	w := newWorld(t, takes("a"), takes("b"), takes("c"), hangs, fails, throttles)
+	w.engage()
+	for i := range objects {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	for _, healthy := range []string{"a", "b", "c"} {
+		w.eventually(9*time.Second, func() string { // less than the first call to the one that hangs takes
+			if n := w.holds(healthy); n < objects {
+				return fmt.Sprintf("%s has %d of %d objects", healthy, n, objects)
+			}
+			return ""
+		})
+	}
+	w.eventually(5*time.Second, func() string { // every row says why, also of the objects that were not tried
+		for i := range objects {
+			if o := w.outcome("throttles", fmt.Sprint("w", i)); o.Reason != hubv1.ReasonThrottled {
+				return fmt.Sprintf("object %d of the one that throttles: %+v", i, o)
+			}
+			if o := w.outcome("fails", fmt.Sprint("w", i)); o.Reason != hubv1.ReasonServerError {
+				return fmt.Sprintf("object %d of the one that fails: %+v", i, o)
+			}
+		}
+		return ""
+	})
+	for name, most := range map[string]int{"hangs": 8, "throttles": 8, "fails": 60} {
+		m := w.members[name]
+		m.mu.Lock()
+		if m.served > most {
+			t.Errorf("%s was called %d times for %d objects, want at most %d", name, m.served, objects, most)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// TestAMemberThatIsMendedGetsAll shows that what the open circuit held goes on, without a wake from outside.
+func TestAMemberThatIsMendedGetsAll(t *testing.T) {
+	for name, bad := range map[string]member.Outcome{
+		"after server errors": {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon},
+		"after 429":           {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonThrottled, Retry: member.RetryAfter, After: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const objects = 100
+			var mended atomic.Bool
+			m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+				if mended.Load() {
+					return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+				}
+				return bad
+			}}
+			w := newWorld(t, m)
+			w.engage()
+			for i := range objects {
+				w.create(kind, fmt.Sprint("w", i))
+			}
+			gate := w.dispatcher.queue("eu").gate
+			w.eventually(5*time.Second, func() string {
+				gate.mu.Lock()
+				defer gate.mu.Unlock()
+				if !gate.circuit.open || len(gate.circuit.held) < objects/2 {
+					return fmt.Sprintf("open %v, %d held", gate.circuit.open, len(gate.circuit.held))
+				}
+				return ""
+			})
+			mended.Store(true)
+			w.eventually(10*time.Second, func() string {
+				if n := w.holds("eu"); n < objects {
+					return fmt.Sprintf("%d of %d objects", n, objects)
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// TestFewerAreAtWorkForAMemberThatIsSlow has a member that answers well and late, as seen on the test's clock: what counts is how
+// long a call took.
+func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
+	var slow atomic.Bool
+	slow.Store(true)
+	m := &fakeMember{name: "eu", answer: func(ctx context.Context, _ string) member.Outcome {
+		if slow.Load() {
+			timer := time.NewTimer(slowCall + 100*time.Millisecond)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	w.engage()
+	for i := range 100 {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	w.eventually(20*time.Second, func() string {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.most < 8 || m.atOnce > 2 {
+			return fmt.Sprintf("%d under way, %d at most before", m.atOnce, m.most)
+		}
+		return ""
+	})
+	slow.Store(false)
+	w.eventually(20*time.Second, func() string {
+		gate := w.dispatcher.queue("eu").gate
+		gate.mu.Lock()
+		defer gate.mu.Unlock()
+		if gate.pace.width() < 8 {
+			return fmt.Sprintf("the member is fast again and %d may be at work", gate.pace.width())
+		}
+		return ""
+	})
+}
+
+// TestAChangeOvertakesAReplay engages a member with 1,000 bindings and changes one object more.
+func TestAChangeOvertakesAReplay(t *testing.T) {
+	const replayed = 1000
+	begun, goOn := make(chan struct{}, replayed), make(chan struct{})
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		begun <- struct{}{}
+		<-goOn
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	for i := range replayed {
+		w.add(kind, fmt.Sprintf("old-%04d", i))
+	}
+	w.engage()
+	for range 8 {
+		<-begun // the workers are busy, and the rest of the replay waits
+	}
+	w.create(kind, "new")
+	w.create(gvk("", "v1", "ConfigMap"), "new-map")
+	close(goOn)
+	w.eventually(30*time.Second, func() string {
+		if n := w.holds("eu"); n < replayed+2 {
+			return fmt.Sprintf("%d of %d objects", n, replayed+2)
+		}
+		return ""
+	})
+	for _, name := range []string{"new", "new-map"} {
+		if place := slices.Index(m.written(), name); place > 2*8+2 {
+			t.Errorf("%s was written as number %d of %d", name, place+1, replayed+2)
+		}
+	}
+}
+
+// TestKindsThatOthersNeedGoFirst engages a member with a bundle whose parts take a moment each.
+func TestKindsThatOthersNeedGoFirst(t *testing.T) {
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		timer := time.NewTimer(5 * time.Millisecond)
+		<-timer.C
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	bundle := []schema.GroupVersionKind{
+		gvk("", "v1", "Namespace"), gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+		gvk("rbac.authorization.k8s.io", "v1", "Role"), gvk("", "v1", "Secret"), kind,
+	}
+	var want []string
+	for _, k := range slices.Backward(bundle) {
+		for i := range 3 {
+			w.add(k, fmt.Sprint(k.Kind, i))
+		}
+	}
+	for _, k := range bundle {
+		want = append(want, k.Kind, k.Kind, k.Kind)
+	}
+	w.engage()
+	w.eventually(10*time.Second, func() string {
+		if n := w.holds("eu"); n < len(want) {
+			return fmt.Sprintf("%d of %d objects", n, len(want))
+		}
+		return ""
+	})
+	var got []string
+	for _, name := range m.written() {
+		got = append(got, name[:len(name)-1])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func gvk(group, version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}
+
+func TestWithdrawalsGoTheOtherWayRound(t *testing.T) {
+	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "d"}
+	b := hubv1.NewBinding(definition.BindingKey())
+	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: definition.Kind, Name: "d"}
+	absent := classFor(b, &hubv1.BindingTarget{State: hubv1.TargetAbsent})
+	present := classFor(b, &hubv1.BindingTarget{State: hubv1.TargetPresent})
+	if present <= 0 || absent >= 0 {
+		t.Errorf("class %d, withdrawn %d", present, absent)
+	}
+	for _, class := range []int{present, absent, 0} {
+		for _, priority := range []int{normalPriority, lowPriority} {
+			if got := classOf(priority + class); got != class {
+				t.Errorf("class %d at priority %d is read as %d", class, priority, got)
+			}
+		}
+	}
+}
+
+// TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded changes a member's address while a call is under way.
+func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
+	calling, end := make(chan struct{}, 10), make(chan struct{})
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		calling <- struct{}{}
+		<-end
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	w.add(kind, "web")
+	old, cancel := context.WithCancel(t.Context())
+	if err := w.dispatcher.Engage(old, "eu"); err != nil {
+		t.Fatal(err)
+	}
+	before := w.dispatcher.queue("eu")
+	<-calling
+	cancel()
+	w.engage()
+	after := w.dispatcher.queue("eu")
+	if after == before {
+		t.Fatal("there is no new queue")
+	}
+	after.mu.Lock()
+	if after.work != nil {
+		t.Error("the new queue works while a call of the old one is under way")
+	}
+	after.mu.Unlock()
+	close(end)
+	<-before.ended
+	w.eventually(10*time.Second, func() string {
+		after.mu.Lock()
+		defer after.mu.Unlock()
+		if after.work == nil {
+			return "the new queue does not work"
+		}
+		return ""
+	})
+}

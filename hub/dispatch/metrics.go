@@ -1,0 +1,37 @@
+package dispatch
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	inFlight = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hanse_member_in_flight",
+		Help: "Writes to a member cluster that are under way.",
+	}, []string{"cluster"})
+	inFlightLimit = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hanse_member_in_flight_limit",
+		Help: "How many objects of a member cluster may be at work at once: fewer while the cluster is slow or fails.",
+	}, []string{"cluster"})
+	circuitOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hanse_member_circuit",
+		Help: "1 while writes to a member cluster are held back, because it failed several in a row or asked for fewer; else 0.",
+	}, []string{"cluster"})
+)
+
+func init() { metrics.Registry.MustRegister(inFlight, inFlightLimit, circuitOpen) }
+
+// gauges are those of one member.
+type gauges struct{ inFlight, limit, circuit prometheus.Gauge }
+
+func gaugesOf(cluster string) gauges {
+	return gauges{inFlight.WithLabelValues(cluster), inFlightLimit.WithLabelValues(cluster), circuitOpen.WithLabelValues(cluster)}
+}
+
+// dropGauges forgets a member whose queue has ended.
+func dropGauges(cluster string) {
+	for _, v := range []*prometheus.GaugeVec{inFlight, inFlightLimit, circuitOpen} {
+		v.DeleteLabelValues(cluster)
+	}
+}

@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPace(t *testing.T) {
+	// Each call says when it began and ended, in seconds, and whether it was good.
+	type call struct {
+		began, ended int
+		good         bool
+	}
+	bad := func(began, ended int) call { return call{began: began, ended: ended} }
+	good := call{good: true}
+	many := func(n int, c call) (out []call) {
+		for range n {
+			out = append(out, c)
+		}
+		return out
+	}
+	tests := map[string]struct {
+		calls []call
+		want  int
+	}{
+		"all workers work at first":                              {want: 8},
+		"a bad call halves it":                                   {calls: []call{bad(0, 5)}, want: 4},
+		"bad calls that were under way together halve it once":   {calls: many(8, bad(0, 5)), want: 4},
+		"each further round halves it again":                     {calls: []call{bad(0, 5), bad(5, 10), bad(10, 15)}, want: 1},
+		"one call at a time is always left":                      {calls: []call{bad(0, 5), bad(5, 10), bad(10, 15), bad(15, 20), bad(20, 25)}, want: 1},
+		"it grows by one with each round of good calls":          {calls: append([]call{bad(0, 5), bad(5, 10), bad(10, 15)}, many(4, good)...), want: 3},
+		"it grows back to all workers and no further":            {calls: append([]call{bad(0, 5), bad(5, 10), bad(10, 15)}, many(100, good)...), want: 8},
+		"a good call between bad ones does not lift it for long": {calls: []call{bad(0, 5), good, bad(5, 10), good, bad(10, 15)}, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPace(8)
+			for _, c := range tc.calls {
+				if c.good {
+					p.good()
+				} else {
+					p.bad(now.Add(time.Duration(c.began)*time.Second), now.Add(time.Duration(c.ended)*time.Second))
+				}
+			}
+			if p.width() != tc.want {
+				t.Errorf("width is %d, want %d", p.width(), tc.want)
+			}
+		})
+	}
+}

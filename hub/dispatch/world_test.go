@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// world is a hub in memory with members that behave as a test says. It is what a Dispatcher knows.
+type world struct {
+	*testing.T
+	client.Client
+	dispatcher *Dispatcher
+	members    map[string]*fakeMember
+
+	mu       sync.Mutex
+	bindings map[types.NamespacedName]*hubv1.ResourceBinding
+	outcomes map[string]map[string]member.Outcome // the last one, by cluster and binding
+}
+
+func newWorld(t *testing.T, members ...*fakeMember) *world {
+	t.Helper()
+	w := &world{T: t, members: map[string]*fakeMember{}, bindings: map[types.NamespacedName]*hubv1.ResourceBinding{}, outcomes: map[string]map[string]member.Outcome{}}
+	w.dispatcher = New(Options{Client: w, APIReader: w, Fleet: fleetOf{w}, Templates: templatesOf{w}, Recorder: w})
+	for _, m := range members {
+		w.members[m.name] = m
+		w.outcomes[m.name] = map[string]member.Outcome{}
+	}
+	return w
+}
+
+// engage starts the members' queues. They end with the test, which waits for them.
+func (w *world) engage() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	var queues []*queue
+	for name := range w.members {
+		if err := w.dispatcher.Engage(ctx, name); err != nil {
+			w.Fatal(err)
+		}
+		queues = append(queues, w.dispatcher.queue(name))
+	}
+	w.Cleanup(func() {
+		cancel()
+		for _, q := range queues {
+			<-q.ended
+		}
+	})
+}
+
+// add puts an object with its binding for all members onto the hub. Nobody is woken.
+func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBinding {
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "ns", Name: name}
+	b := hubv1.NewBinding(id.BindingKey()).(*hubv1.ResourceBinding)
+	b.UID = types.UID("binding-" + name)
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name, UID: types.UID(name)}
+	for cluster := range w.members {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bindings[id.BindingKey()] = b
+	return b
+}
+
+// create is add with the event that follows.
+func (w *world) create(gvk schema.GroupVersionKind, name string) {
+	w.dispatcher.bindingChanged(nil, w.add(gvk, name))
+}
+
+// holds says how many objects a member was given.
+func (w *world) holds(cluster string) int {
+	m := w.members[cluster]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.copies)
+}
+
+// eventually waits until check says "".
+func (w *world) eventually(within time.Duration, check func() string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		missing := check()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.Fatalf("after %s: %s", within, missing)
+		case <-tick.C:
+		}
+	}
+}
+
+// Get implements client.Client: bindings from the map, any other object as an empty one.
+func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch o := into.(type) {
+	case *hubv1.ResourceBinding:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		b := w.bindings[key]
+		if b == nil {
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		}
+		b.DeepCopyInto(o)
+	case *hubv1.MemberCluster:
+		o.Name, o.Spec.AllowedNamespaces.From = key.Name, hubv1.NamespacesFromAll
+	case *corev1.Namespace:
+		o.Name = key.Name
+	}
+	return nil
+}
+
+// List implements client.Client: there is nothing but bindings.
+func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if all, ok := list.(*hubv1.ResourceBindingList); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, b := range w.bindings {
+			all.Items = append(all.Items, *b.DeepCopy())
+		}
+		slices.SortFunc(all.Items, func(a, b hubv1.ResourceBinding) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	}
+	return nil
+}
+
+// Record implements Recorder.
+func (w *world) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcomes[cluster][w.bindings[binding].Spec.ObjectRef.Name] = o
+}
+
+func (w *world) outcome(cluster, object string) member.Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outcomes[cluster][object]
+}
+
+// fleetOf and templatesOf give the world's other faces, whose Get has another form.
+type fleetOf struct{ *world }
+
+// Get implements member.Fleet.
+func (f fleetOf) Get(cluster string) (member.Cluster, error) { return f.members[cluster], nil }
+
+type templatesOf struct{ *world }
+
+// Get implements Templates.
+func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.bindings[id.BindingKey()]
+	if b == nil {
+		return nil, false
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(b.Spec.ObjectRef.GroupVersionKind())
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	u.SetUID(b.Spec.ObjectRef.UID)
+	u.SetGeneration(1)
+	return u, true
+}
+
+// fakeMember takes what it is given, unless answer says otherwise.
+type fakeMember struct {
+	member.Cluster
+	name   string
+	answer func(ctx context.Context, object string) member.Outcome // nil: it takes everything at once
+
+	mu                   sync.Mutex
+	copies               map[string]member.Observation
+	order                []string // in which writes ended
+	atOnce, most, served int
+}
+
+func takes(name string) *fakeMember { return &fakeMember{name: name} }
+
+// IsHub implements member.Cluster.
+func (m *fakeMember) IsHub() bool { return false }
+
+// Fit implements member.Cluster.
+func (m *fakeMember) Fit(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	return manifest, nil
+}
+
+// Observe implements member.Cluster.
+func (m *fakeMember) Observe(schema.GroupVersionKind, types.NamespacedName) {}
+
+// Forget implements member.Cluster.
+func (m *fakeMember) Forget(schema.GroupVersionKind, types.NamespacedName) {}
+
+// Observation implements member.Cluster.
+func (m *fakeMember) Observation(_ schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, found = m.copies[key.Name]
+	return o, found, true
+}
+
+// Apply implements member.Cluster.
+func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
+	m.mu.Lock()
+	m.served++
+	m.atOnce++
+	m.most = max(m.most, m.atOnce)
+	m.mu.Unlock()
+	o := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
+	if m.answer != nil {
+		o = m.answer(ctx, in.Manifest.GetName())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.atOnce--
+	if o.Applied != metav1.ConditionTrue {
+		return o
+	}
+	name := in.Manifest.GetName()
+	o.UID, o.ResourceVersion, o.Hash, o.Digest = types.UID(name), fmt.Sprint(m.served), "h", in.Digest
+	if m.copies == nil {
+		m.copies = map[string]member.Observation{}
+	}
+	m.copies[name] = member.Observation{Owner: in.Owner, OwnerUID: in.OwnerUID, UID: o.UID, ResourceVersion: o.ResourceVersion, Hash: "h", Digest: in.Digest}
+	m.order = append(m.order, name)
+	return o
+}
+
+// written is a snapshot of the order in which writes ended.
+func (m *fakeMember) written() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.order)
+}
