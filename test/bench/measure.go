@@ -16,16 +16,27 @@ import (
 // quiet is how long the hub's etcd must have had no write but housekeeping to count as settled.
 const quiet = 4 * time.Second
 
-// counters is what every part had counted at one moment.
+// counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's use is
+// read first and last.
 type counters struct {
-	at             time.Time
+	begin, end     usage
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
 	hubRequests    map[string]float64 // requests to the hub's API server by verb and resource, anybody's
 	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
 	etcdPuts       float64            // etcd's own count of puts, housekeeping included
 	etcdBytes      float64            // etcd's own count of bytes put
 	reasons        map[string]float64 // writes by kind and reason, as the hub process counts them
-	cpu            map[string]float64 // seconds of CPU by what used it
+}
+
+// usage is the seconds of CPU at one moment, by what used it.
+type usage struct {
+	at  time.Time
+	cpu map[string]float64
+}
+
+func (m *meter) usage() (usage, error) {
+	cpu, err := cpuByRole(m.Dir)
+	return usage{at: time.Now(), cpu: cpu}, err
 }
 
 // meter reads counters. pid is the hub process and page its metrics page; 0 and "" while there is none.
@@ -37,6 +48,10 @@ type meter struct {
 
 func (m *meter) read(ctx context.Context) (counters, error) {
 	c := counters{memberRequests: map[string]float64{}}
+	var err error
+	if c.begin, err = m.usage(); err != nil {
+		return c, err
+	}
 	page, err := m.Hub.MetricsPage(ctx)
 	if err != nil {
 		return c, err
@@ -74,8 +89,7 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	if c.reasons, err = m.reasons(ctx); err != nil {
 		return c, err
 	}
-	c.cpu, err = cpuByRole(m.Dir)
-	c.at = time.Now()
+	c.end, err = m.usage()
 	return c, err
 }
 
@@ -234,7 +248,7 @@ func cost(before, after counters, u units) Cost {
 		MemberRequests: perUnit(before.memberRequests, after.memberRequests, pairs),
 		EtcdPuts:       round((after.etcdPuts - before.etcdPuts) / n),
 		EtcdBytes:      round((after.etcdBytes - before.etcdBytes) / n),
-		CPUMillis:      round((after.cpu[whoHanse] - before.cpu[whoHanse]) * 1000 / pairs),
+		CPUMillis:      round((after.begin.cpu[whoHanse] - before.end.cpu[whoHanse]) * 1000 / pairs),
 	}
 	for resource, writes := range c.HubWrites {
 		switch {
@@ -265,13 +279,13 @@ func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 
 // use is who used the CPU between two readings, for so many object-clusters.
 func use(before, after counters, pairs int) CPU {
-	u := CPU{Seconds: perUnit(before.cpu, after.cpu, 1)}
+	u := CPU{Seconds: perUnit(before.end.cpu, after.begin.cpu, 1)}
 	own := -u.Seconds[whoOthers]
 	for _, s := range u.Seconds {
 		own += s
 	}
 	u.PerCopyMillis = round(own * 1000 / float64(pairs))
-	u.Others = round(u.Seconds[whoOthers] / after.at.Sub(before.at).Seconds() / float64(runtime.NumCPU()))
+	u.Others = round(u.Seconds[whoOthers] / after.begin.at.Sub(before.end.at).Seconds() / float64(runtime.NumCPU()))
 	return u
 }
 

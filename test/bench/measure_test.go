@@ -36,7 +36,7 @@ func TestQuantile(t *testing.T) {
 func TestCost(t *testing.T) {
 	before := counters{
 		hubWrites: map[string]float64{"widgets.bench.hanse.dev": 5, "leases.coordination.k8s.io": 10},
-		etcdPuts:  15, etcdBytes: 1000, cpu: map[string]float64{whoHanse: 1},
+		etcdPuts:  15, etcdBytes: 1000, end: usage{cpu: map[string]float64{whoHanse: 1}},
 	}
 	after := counters{
 		hubWrites: map[string]float64{
@@ -44,7 +44,7 @@ func TestCost(t *testing.T) {
 			"apiServerPeerIPInfo": 2, "events": 5,
 		},
 		memberRequests: map[string]float64{"APPLY": 60, "DELETE": 3, "GET": 15}, reasons: map[string]float64{"ResourceBinding rows": 10},
-		etcdPuts: 75, etcdBytes: 21000, cpu: map[string]float64{whoHanse: 1.03},
+		etcdPuts: 75, etcdBytes: 21000, begin: usage{cpu: map[string]float64{whoHanse: 1.03}},
 	}
 	got := cost(before, after, units{objects: 10, members: 3, own: 1})
 	want := Cost{

@@ -64,7 +64,7 @@ func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	before.cpu[whoHanse] = 0 // what the process before had used went with it
+	before.end.cpu[whoHanse] = 0 // what the process before had used went with it
 	c := cost(before, after, units{objects: 1, members: 1})
 	r := &Restart{
 		InSyncSeconds: round(inSync.Sub(begin).Seconds()), HubWrites: c.HubWrites, Writes: c.HubWritesBeyond, Leases: c.Leases, Events: c.Events,

@@ -16,7 +16,7 @@ const (
 	warm          = 10
 	warmNamespace = "bench-warm"
 	// phaseAtMost is how long a phase may take before the run gives up.
-	phaseAtMost = 10 * time.Minute
+	phaseAtMost = 20 * time.Minute
 )
 
 // Names of phases.
