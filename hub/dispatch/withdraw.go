@@ -30,8 +30,8 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 			return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
 		}
 	}
-	fresh := hubv1.NewBinding(r.key)
-	if err := r.queue.opts.APIReader.Get(ctx, r.key, fresh); err != nil {
+	fresh, err := r.queue.fresh.get(ctx, r.binding)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
 		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}, true
 	}
@@ -48,7 +48,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		in.ConfirmedUID, in.ConfirmedDigest = row.UID, row.Digest
 	}
 	o := r.cluster.Withdraw(ctx, in)
-	mem := memory{gvk: gvk}
+	mem := memory{gvk: gvk, taken: true}
 	if o.Reason == hubv1.ReasonWithdrawn {
 		mem.withdrawn, mem.last = target.Absent, o
 	}

@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// freshFor is how long ago an uncached read of a binding may have begun that a withdrawal relies on.
+const freshFor = time.Second
+
+// freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued together for all
+// members.
+//
+// What a shared read shows is never older than the decision that a run acts on, because an older generation than the cached one is
+// not taken. What it may miss is a change of the last second that the cache does not show either. A read for each member alone has the
+// same gap, between its answer and the member's.
+type freshBindings struct {
+	reader client.Reader
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	reads map[types.NamespacedName]*freshRead
+	swept time.Time
+}
+
+type freshRead struct {
+	begun time.Time
+	done  chan struct{}
+
+	// Set before done is closed.
+	binding hubv1.BindingObject
+	err     error
+}
+
+// get returns the binding as the API server has it; it is shared and must not be changed. It is not older than the cached one.
+func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
+	key := client.ObjectKeyFromObject(cached)
+	if r := f.begun(key); r != nil {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if r.err == nil && r.binding.GetUID() == cached.GetUID() && r.binding.GetGeneration() >= cached.GetGeneration() &&
+			f.clock.Since(r.begun) < freshFor {
+			return r.binding, nil
+		}
+	}
+	r := &freshRead{begun: f.clock.Now(), done: make(chan struct{}), binding: hubv1.NewBinding(key)}
+	defer close(r.done)
+	f.share(key, r)
+	r.err = f.reader.Get(ctx, key, r.binding)
+	return r.binding, r.err
+}
+
+// begun is a read of the binding that may still be relied on, or nil.
+func (f *freshBindings) begun(key types.NamespacedName) *freshRead {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.reads[key]; r != nil && f.clock.Since(r.begun) < freshFor {
+		return r
+	}
+	return nil
+}
+
+// share lets others wait for the read, and forgets those that nobody may rely on any more.
+func (f *freshBindings) share(key types.NamespacedName, r *freshRead) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clock.Since(f.swept) >= freshFor {
+		f.swept = r.begun
+		for k, old := range f.reads {
+			if f.clock.Since(old.begun) >= freshFor {
+				delete(f.reads, k)
+			}
+		}
+	}
+	if f.reads == nil {
+		f.reads = map[types.NamespacedName]*freshRead{}
+	}
+	f.reads[key] = r
+}
