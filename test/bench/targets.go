@@ -22,7 +22,8 @@ var leastShare = map[string]map[string]float64{
 	"wide":  {create: 0.70},
 }
 
-// targets compares the run with what its profile must hold.
+// targets compares the run with what its profile must hold. Latencies of single objects have targets for 3 members: with more, the
+// machine's API servers are in each other's way.
 func (r *Result) targets() []target {
 	var out []target
 	for _, p := range r.Phases {
@@ -36,7 +37,7 @@ func (r *Result) targets() []target {
 	}
 	if c := r.Restart; c != nil {
 		out = append(out, target{what: "restart: hub writes", is: c.Writes}, target{what: "restart: member writes", is: c.MemberWrites})
-		if c.NewObject != nil {
+		if c.NewObject != nil && r.Members == 3 {
 			out = append(out, target{what: "restart: new object during the replay", is: c.NewObject.Seconds, limit: 3, unit: " s"})
 		}
 	}
@@ -83,8 +84,8 @@ func (r *Result) phaseTargets(p Phase) []target {
 		add(true, "hub writes per object", p.Cost.HubWritesBeyond, 3, "")
 		add(small, "p50", p.Latency.P50/1000, 1.5, " s")
 	case singleCreate:
-		add(true, "p50", p.Latency.P50/1000, 0.1, " s")
-		add(true, "p99", p.Latency.P99/1000, 0.3, " s")
+		add(r.Members == 3, "p50", p.Latency.P50/1000, 0.1, " s")
+		add(r.Members == 3, "p99", p.Latency.P99/1000, 0.3, " s")
 	case singleStatus:
 		add(true, "p50", p.Latency.P50/1000, 0.3, " s")
 	}
