@@ -185,7 +185,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		reporter.WakeCluster(cluster)
 		if ready {
 			f.resume(cluster)
-			dispatcher.WakeCluster(ctx, cluster)
+			dispatcher.Resume(ctx, cluster)
 		}
 	})
 	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator), dispatcher.Engage
@@ -251,13 +251,16 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				r, err := m.kinds.Find(gvk)
 				return r.GroupVersionResource, err
 			},
-			Handler: func(cluster string, o member.Observation, content, _ bool) {
+			Handler: func(cluster string, o member.Observation, content, gone bool) {
 				// By place and name, not by its owner annotation: that may have been removed by hand.
 				id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
-				reporter.Wake(id.BindingKey())
-				if content {
+				switch {
+				case gone: // first, so that it is known by the time the row is made
+					dispatcher.Vanished(cluster, id.BindingKey(), o)
+				case content:
 					dispatcher.Wake(cluster, id.BindingKey())
 				}
+				reporter.Wake(id.BindingKey())
 			},
 			OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
 				go dispatcher.WakeKind(ctx, cluster, gvk.GroupKind())

@@ -105,6 +105,8 @@ type ApplyIntent struct {
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
+	// KeepAway means that the cluster held the copy: if it is gone, the outcome is NotRecreated and it is not made anew.
+	KeepAway bool
 	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
 	NamespaceLabels map[string]string
 }
@@ -157,6 +159,9 @@ type Outcome struct {
 	Wrote bool
 	// Drifted names up to 3 fields that had been changed on the member and were put back or found, with the manager that did it.
 	Drifted []FieldDrift
+
+	// Last is, with ReasonCompleted, the copy as it was last seen. Set by the caller of Apply.
+	Last *Observation
 
 	Retry Retry
 	After time.Duration // with RetryAfter

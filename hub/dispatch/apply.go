@@ -55,7 +55,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	}
 	o, known, drift := r.compare(w)
 	if !known && !w.wait {
-		o, known = r.write(ctx, w, drift), true
+		o, known = r.writeUnlessGone(ctx, w, drift), true
 	}
 	return dropped(o, unserved), known
 }
@@ -94,6 +94,8 @@ type wanted struct {
 	noteReason, note string
 	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
 	observed string
+	// keepAway says that a copy that is gone is not made anew.
+	keepAway bool
 	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
 	wait bool
 }
@@ -251,6 +253,7 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 		FieldConflict:   orDefault(policy.FieldConflict, hubv1.FieldConflictTake),
 		CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
 		NamespaceLabels: podSecurity(r.namespaceLabels),
+		KeepAway:        w.keepAway,
 	}
 	if w.confirmed != "" {
 		in.ConfirmedUID = w.confirmedUID
@@ -276,7 +279,7 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 	} else {
 		mem.last = member.Outcome{}
 	}
-	mem.withdrawn = nil
+	mem.withdrawn, mem.taken = nil, false
 	r.queue.remember(r.key, mem)
 	return o
 }

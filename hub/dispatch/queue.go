@@ -37,6 +37,8 @@ type queue struct {
 	work   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	early  []due                                             // keys that came before
 	memory map[types.NamespacedName]memory
+	// vanished has copies that ran to completion and were deleted on the cluster, as they were last seen.
+	vanished map[types.NamespacedName]*member.Observation
 }
 
 // memory is what a queue keeps of one binding between runs. It may be lost at any time.
@@ -49,6 +51,8 @@ type memory struct {
 
 	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
 	withdrawn *hubv1.Absence
+	// taken says that a withdrawal was begun since the object was last written.
+	taken bool
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error) {
@@ -61,7 +65,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error
 		fights:  newFights(opts.Clock),
 		gate:    newGate(cluster, opts.Workers, opts.Clock),
 		ended:   make(chan struct{}),
-		memory:  map[types.NamespacedName]memory{},
+		memory:  map[types.NamespacedName]memory{}, vanished: map[types.NamespacedName]*member.Observation{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
@@ -175,6 +179,7 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.memory, key)
+	delete(q.vanished, key)
 	q.soon.Forget(key)
 	q.slow.Forget(key)
 	q.fights.forget(key)

@@ -91,7 +91,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 
 // awaited is true if something is on the cluster that has not been observed yet.
 func awaited(f rollup.Fact) bool {
-	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync {
+	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync || f.Outcome.Reason == hubv1.ReasonCompleted {
 		return false
 	}
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest

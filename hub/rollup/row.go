@@ -162,7 +162,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	switch {
 	case o.Reason == hubv1.ReasonInSync: // only compared: what was last confirmed stays what it was
 		row.Generation = o.HubGeneration
-	case o.Applied == metav1.ConditionTrue:
+	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // which stays known of a copy that is gone
 		row.UID, row.Digest, row.Hash, row.Generation = o.UID, o.Digest, o.Hash, o.HubGeneration
 	}
 	switch {
@@ -174,6 +174,10 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
 	case contradicted(f, in):
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the object was changed on the cluster and is about to be put back"
+	}
+	if row.Reason == hubv1.ReasonCompleted && o.Last != nil {
+		row.Health, row.Observed = o.Last.Health, raw(o.Last.Observed)
+		return row
 	}
 	judge(&row, previous, f, in)
 	return row

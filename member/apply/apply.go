@@ -138,6 +138,8 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	live, err := t.read(ctx)
 	switch {
+	case isGone(err) && in.KeepAway:
+		return refused(hubv1.ReasonNotRecreated, member.RetryNever, "%s is gone from the cluster", t), false
 	case isGone(err):
 		return a.create(ctx, t, in, manifest)
 	case err != nil:

@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// recreation says whether a copy that is not on the cluster is made. held says that the cluster held it as it is wanted now, and
+// nobody but the cluster took it away; finished that it was seen to run to completion. reason is empty if it is made.
+func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
+	switch {
+	case !held:
+		return ""
+	case policy == hubv1.RecreateNever:
+		return hubv1.ReasonNotRecreated
+	case policy != hubv1.RecreateAlways && finished:
+		return hubv1.ReasonCompleted
+	}
+	return ""
+}
+
+// writeUnlessGone writes the copy unless it has vanished from the cluster and stays away. What its watch cannot tell, because it
+// has not listed the kind or is late, the write finds out itself: it is told to make nothing then.
+func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member.Outcome {
+	ended, finished := r.finished(w)
+	policy := orDefault(r.policy().Apply.Recreate, hubv1.RecreateUntilCompleted)
+	reason := recreation(policy, r.wasThere(w), finished)
+	if reason == "" {
+		return r.write(ctx, w, drift)
+	}
+	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	if _, found, synced := r.cluster.Observation(w.memory.gvk, key); found || !synced {
+		w.keepAway = true
+		if o := r.write(ctx, w, drift); o.Reason != hubv1.ReasonNotRecreated {
+			return o
+		}
+	}
+	o := outcome(metav1.ConditionFalse, reason, "the copy is gone from the cluster, and stays away until the object changes: apply.recreate is Never")
+	if reason == hubv1.ReasonCompleted {
+		o = outcome(metav1.ConditionTrue, reason, "the copy ran to completion and is gone from the cluster; it is not made anew")
+		o.Last = ended
+	}
+	o.UID, o.Hash, o.Digest = w.confirmedUID, w.confirmed, w.digest
+	return o
+}
+
+// wasThere says that the cluster held what is wanted now when it was last looked at, and that this hub has not taken it away since.
+func (r *run) wasThere(w *wanted) bool {
+	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.memory.withdrawn != nil || w.memory.taken {
+		return false
+	}
+	if w.memory.last.Hash != "" {
+		return true
+	}
+	// The row may speak of a withdrawal that was decided before this target was wanted again.
+	row := r.binding.BindingStatus().Row(r.target.Name)
+	return row.Reason != hubv1.ReasonDeleting || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
+}
+
+// finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or from the row.
+func (r *run) finished(w *wanted) (*member.Observation, bool) {
+	gk := w.memory.gvk.GroupKind()
+	r.queue.mu.Lock()
+	last := r.queue.vanished[r.key]
+	r.queue.mu.Unlock()
+	if last != nil && last.Digest == w.digest && last.UID == w.confirmedUID {
+		return last, true
+	}
+	row := r.binding.BindingStatus().Row(r.target.Name)
+	if row == nil || row.Digest != w.digest {
+		return nil, false
+	}
+	o := &member.Observation{Health: row.Health}
+	if row.Observed != nil {
+		o.Observed = row.Observed.Raw
+	}
+	ended, ok := health.Finished(gk, o.Observed)
+	if ok {
+		o.Health = ended // that of the row is Unknown while the cluster is away
+	}
+	return o, ok || row.Reason == hubv1.ReasonCompleted
+}
+
+// Vanished notes the last sight of a copy that was deleted on the cluster, and queues its binding.
+func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o member.Observation) {
+	q := d.queue(cluster)
+	if q == nil {
+		return
+	}
+	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
+		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // not that it was being deleted
+		q.mu.Lock()
+		q.vanished[binding] = &o
+		q.mu.Unlock()
+	}
+	q.add(binding, normalPriority+q.rankOf(binding))
+}
