@@ -19,6 +19,8 @@ breaches=(
 	"hub/rollup       k8s.io/client-go/rest"
 	"kindwatch        $hanse/member"
 	"member/health    net/http"
+	"member/fields    k8s.io/client-go/rest"
+	"member/served    $hanse/member/apply"
 	"member/apply     $hanse/placement"
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"

@@ -1,0 +1,188 @@
+package served_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/served"
+)
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		must(t, add(scheme))
+	}
+	return scheme
+}
+
+// notServed is what a write of a kind that the member lacks comes to.
+func notServed() member.Outcome {
+	return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonKindNotServed, Message: "not served", Retry: member.RetrySlowly}
+}
+
+func (w *world) install(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
+	must(w.T, w.admin.Create(w.Context(), crd.DeepCopy()))
+}
+
+func (w *world) change(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.Helper()
+	var now apiextensionsv1.CustomResourceDefinition
+	must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(crd), &now))
+	now.Spec = crd.Spec
+	must(w.T, w.admin.Update(w.Context(), &now))
+}
+
+// watched uses a kind and waits until the definitions are watched.
+func (w *world) watched(gvk schema.GroupVersionKind) {
+	w.Helper()
+	w.kinds.Use(gvk, true)
+	until(w.T, "the watch of definitions", func() bool { return w.kinds.Watched(gvk.Group) })
+}
+
+// wakes waits until the kind, and no other, is woken.
+func (w *world) wakes(gvk schema.GroupVersionKind) {
+	w.Helper()
+	select {
+	case got := <-w.woken:
+		if got != gvk.GroupKind() {
+			w.Fatalf("%s was woken, want %s", got, gvk)
+		}
+	case <-time.After(15 * time.Second):
+		w.Fatalf("%s was not woken", gvk)
+	}
+}
+
+func isServed(kinds *served.Kinds, gvk schema.GroupVersionKind) bool {
+	_, err := kinds.Find(gvk)
+	return err == nil
+}
+
+func TestADefinitionThatComesGoesAndComesBackWakesItsKindAlone(t *testing.T) {
+	w := newWorld(t)
+	kind, other := schema.GroupVersionKind{Group: "comes.example.com", Version: "v1", Kind: "Thing"}, schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Other"}
+	crd := definition(kind, "things", objectOf(nil))
+	w.kinds.Use(other, true)
+	w.watched(kind)
+	if _, err := w.kinds.Find(kind); !meta.IsNoMatchError(err) {
+		t.Fatalf("got %v for a kind that is not served", err)
+	}
+	if o := w.kinds.Heed(kind, notServed()); o.Retry != member.RetryAfter || o.Message != "not served" {
+		t.Errorf("it is polled for: %+v", o)
+	}
+
+	w.install(crd)
+	w.wakes(kind)
+	until(t, "the kind", func() bool { return isServed(w.kinds, kind) })
+	if !w.kinds.HasStatus(kind) {
+		t.Error("it has no status")
+	}
+	must(t, w.admin.Delete(t.Context(), crd.DeepCopy()))
+	until(t, "its end", func() bool { return !isServed(w.kinds, kind) })
+	w.install(crd)
+	until(t, "the kind", func() bool { return isServed(w.kinds, kind) })
+	for {
+		select {
+		case got := <-w.woken:
+			if got != kind.GroupKind() {
+				t.Fatalf("%s was woken", got)
+			}
+			continue
+		default:
+		}
+		break
+	}
+}
+
+func TestNothingIsWatchedForBuiltInKindsOrWhenNoKindIsInUse(t *testing.T) {
+	w := newWorld(t)
+	w.kinds.Use(corev1.SchemeGroupVersion.WithKind("ConfigMap"), true)
+	if w.kinds.Watched("used.example.com") {
+		t.Error("definitions are watched for a kind that has none")
+	}
+	kind := schema.GroupVersionKind{Group: "used.example.com", Version: "v1", Kind: "Thing"}
+	w.watched(kind)
+	w.kinds.Use(kind, false)
+	if w.kinds.Watched(kind.Group) {
+		t.Error("definitions are watched after the last custom kind")
+	}
+}
+
+func TestAMemberThatForbidsTheWatchIsAskedNowAndThen(t *testing.T) {
+	w := newWorld(t)
+	config := rest.CopyConfig(apiServer)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "hub-without-definitions", Groups: []string{"system:authenticated"}}
+	kinds, _ := w.as(config)
+	kind := schema.GroupVersionKind{Group: "forbidden.example.com", Version: "v1", Kind: "Thing"}
+	kinds.Use(kind, true)
+	until(t, "the refusal", func() bool { return kinds.Heed(kind, notServed()).Message != "not served" })
+	if o := kinds.Heed(kind, notServed()); o.Retry != member.RetrySlowly {
+		t.Errorf("it waits for an event that never comes: %+v", o)
+	}
+	if isServed(kinds, kind) {
+		t.Fatal("a kind without a definition is served")
+	}
+	w.install(definition(kind, "things", objectOf(nil)))
+	until(t, "the kind", func() bool { return isServed(kinds, kind) })
+}
+
+func thing(gvk schema.GroupVersionKind, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": map[string]any{"not": "sent"}}}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace("default")
+	u.SetName("thing")
+	return u
+}
+
+func TestFieldsComeAndGoWithTheDefinition(t *testing.T) {
+	w := newWorld(t)
+	kind := schema.GroupVersionKind{Group: "fields.example.com", Version: "v1", Kind: "Thing"}
+	size := map[string]property{"size": {Type: "integer"}}
+	both := map[string]property{"size": {Type: "integer"}, "colour": {Type: "string"}}
+	w.watched(kind)
+	manifest := thing(kind, map[string]any{"size": int64(1), "colour": "red"})
+	if _, got := w.kinds.Fit(t.Context(), manifest); got != nil {
+		t.Errorf("of a kind that is not served, %v is unknown", got)
+	}
+	isServed(w.kinds, kind)
+
+	w.install(definition(kind, "things", objectOf(size)))
+	w.wakes(kind)
+	fitting, got := w.kinds.Fit(t.Context(), manifest) // waits until the schema of the new definition is published
+	if diff := cmp.Diff([]string{".spec.colour"}, got); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"size": int64(1)}, fitting.Object["spec"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for len(w.woken) > 0 {
+		<-w.woken
+	}
+
+	w.change(definition(kind, "things", objectOf(both)))
+	w.wakes(kind)
+	until(t, "the field", func() bool {
+		_, got := w.kinds.Fit(t.Context(), manifest)
+		return got == nil
+	})
+	w.change(definition(kind, "things", objectOf(size)))
+	until(t, "its end", func() bool {
+		_, got := w.kinds.Fit(t.Context(), manifest)
+		return len(got) == 1
+	})
+}

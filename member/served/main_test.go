@@ -1,0 +1,140 @@
+package served_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/member/served"
+)
+
+// apiServer is the real one of all tests that need it, or nil.
+var apiServer *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	env := &envtest.Environment{}
+	config, err := env.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	config.QPS = -1
+	apiServer = config
+	return m.Run()
+}
+
+// world is the API server with what one hub knows of it.
+type world struct {
+	*testing.T
+	admin client.Client
+	kinds *served.Kinds
+	woken chan schema.GroupKind
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
+	}
+	scheme := newScheme(t)
+	admin, err := client.New(apiServer, client.Options{Scheme: scheme})
+	must(t, err)
+	w := &world{T: t, admin: admin}
+	w.kinds, w.woken = w.as(apiServer)
+	return w
+}
+
+// as is what a hub with these credentials knows.
+func (w *world) as(config *rest.Config) (*served.Kinds, chan schema.GroupKind) {
+	w.Helper()
+	http, err := rest.HTTPClientFor(config)
+	must(w.T, err)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
+	must(w.T, err)
+	definitions, err := dynamic.NewForConfig(served.MetadataOnly(config))
+	must(w.T, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	w.Cleanup(cancel)
+	woken := make(chan schema.GroupKind, 1000)
+	return served.New(ctx, served.Options{
+		Discovery: disco, HTTP: http, Definitions: definitions, OnChange: func(gk schema.GroupKind) { woken <- gk },
+	}), woken
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until fails the test if a condition does not come true.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+type property = apiextensionsv1.JSONSchemaProps
+
+func objectOf(properties map[string]property) property {
+	return property{Type: "object", Properties: properties}
+}
+
+// definition of a namespaced kind in a group of its own, so that tests keep apart.
+func definition(gvk schema.GroupVersionKind, plural string, spec property) *apiextensionsv1.CustomResourceDefinition {
+	root := objectOf(map[string]property{"spec": spec})
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + gvk.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: gvk.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: gvk.Kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: gvk.Version, Served: true, Storage: true,
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
+// prometheusDefinition is the one that Prometheus' operator ships.
+func prometheusDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	path := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "..", "share", "crds", "prometheus-operator", "monitoring.coreos.com_prometheuses.yaml")
+	raw, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		t.Skip("the API server does not come from the lab, which ships the definition")
+	}
+	must(t, err)
+	var crd apiextensionsv1.CustomResourceDefinition
+	must(t, yaml.Unmarshal(raw, &crd))
+	return &crd
+}
