@@ -174,7 +174,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		dispatcher.WakeObject(ctx, id)
 		reporter.WakeObject(id)
 	})
-	scheduler.OnDecision(reporter.Wake)
+	scheduler.OnDecision(reporter.WakeDecided)
 	seen := &linkLog{links: links, last: map[string]string{}}
 	links.OnChange(func(cluster string) {
 		members.Wake(cluster)

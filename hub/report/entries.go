@@ -25,7 +25,7 @@ type entry struct {
 	targets    []hubv1.BindingTarget
 
 	outcomes map[string]member.Outcome
-	reported progress // the last progress that was complete
+	reported reached // the last one that was complete
 
 	// written is the resourceVersion of our last write; an older cached binding is not acted on. refused is the one on which
 	// a write was decided that the server refused as too old.
@@ -43,8 +43,8 @@ type entry struct {
 	states  map[string]int // rows by state, as counted in the metric
 }
 
-// progress identifies what clusters have reported on.
-type progress struct {
+// reached identifies what clusters have reported on.
+type reached struct {
 	binding int64 // generation of the binding
 	hub     int64 // generation of the hub object
 }
@@ -125,13 +125,21 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 		e.reported = p
 		return atOnce, true
 	}
-	return soon, news
+	return e.progress(), news
+}
+
+// progress is how much one more step matters. While the object is only taken away, nobody waits for the steps before the last.
+func (e *entry) progress() urgency {
+	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
+		return whenIdle
+	}
+	return soon
 }
 
 // complete is true once every target has reported on the same generation; targets that are away are not waited for, nor those that
 // report to other replicas, unless all do.
-func (e *entry) complete(away map[string]bool, holds func(string) bool) (progress, bool) {
-	p := progress{binding: e.generation}
+func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
+	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
 	for _, t := range e.targets {
 		if !holds(t.Name) {

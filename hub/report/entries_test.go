@@ -83,6 +83,18 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
 			before:  []outcome{{"b", refusedBy(hubv1.ReasonDeleting)}}, last: outcome{"a", appliedAt(1)}, want: soon, news: true,
 		},
+		"the first of two withdrawals that are all there is waits for the other": {
+			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
+			last:    outcome{"a", refusedBy(hubv1.ReasonWithdrawn)}, want: whenIdle, news: true,
+		},
+		"the last withdrawal ends the wait": {
+			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
+			before:  []outcome{{"a", refusedBy(hubv1.ReasonWithdrawn)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,
+		},
+		"a withdrawal that fails does not wait": {
+			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
+			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: atOnce, news: true,
+		},
 		"a withdrawal that is done completes": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
 			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,

@@ -94,6 +94,9 @@ func awaited(f rollup.Fact) bool {
 	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync || f.Outcome.Reason == hubv1.ReasonCompleted {
 		return false
 	}
+	if f.Outcome.Reason == hubv1.ReasonWithdrawn {
+		return f.Observation != nil // the copy that the watch shows is on its way out
+	}
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }
 

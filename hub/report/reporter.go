@@ -203,13 +203,22 @@ func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Ou
 	return true
 }
 
-// Wake makes a binding be looked at soon: one of its member objects, its hub object or its decision changed.
+// Wake makes a binding be looked at soon: one of its member objects changed.
 func (r *Reporter) Wake(binding types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
-		r.wake(binding, e, soon, normalPriority)
+		r.wake(binding, e, e.progress(), normalPriority)
 	} // one that is not known yet is looked at when it comes
+}
+
+// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow.
+func (r *Reporter) WakeDecided(binding types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[binding]; e != nil {
+		r.wake(binding, e, whenIdle, normalPriority)
+	}
 }
 
 // WakeObject is Wake for the binding of a hub object that changed, unless the change is our own write.

@@ -94,7 +94,7 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	if e.behind {
 		e.behind, u, wake = false, atOnce, true
 	}
-	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete {
+	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
 		// Nobody is left to report: no target, or none that is not away.
 		e.reported, u = p, atOnce
 	}
