@@ -156,7 +156,7 @@ func (s *setting) inSync(ctx context.Context) (time.Time, error) {
 		if dispatched < float64(s.objects*len(s.names)) || queued > 0 || working > 0 {
 			last = time.Now()
 		}
-		if err := rest(ctx, 50*time.Millisecond); err != nil {
+		if err := rest(ctx, 100*time.Millisecond); err != nil {
 			return last, err
 		}
 	}
