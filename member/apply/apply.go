@@ -103,7 +103,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	if in.Observed != "" && len(in.MemberOwned) == 0 { // what is left to the member is read first
+	// What is left to the member is read first, and so is a copy that must not be made: a write on a version makes one that is gone.
+	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
 		}
