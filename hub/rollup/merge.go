@@ -131,7 +131,7 @@ func hasObserved(p part, generation int64) bool {
 		return false
 	}
 	switch p.row.Reason {
-	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending:
+	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // the last hides the others
 		return false
 	}
 	return true
