@@ -178,19 +178,3 @@ clusters:
 		})
 	}
 }
-
-func TestWidget(t *testing.T) {
-	raw, err := widget("bench", 7, first).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(raw) < 900 || len(raw) > 1200 {
-		t.Errorf("a widget has %d bytes of JSON, want about 1 KiB", len(raw))
-	}
-	if raw, err = widget("bench", 7, shape{bytes: 50 << 10}).MarshalJSON(); err != nil || len(raw) < 48<<10 || len(raw) > 51<<10 {
-		t.Errorf("a large widget has %d bytes of JSON, want about 50 KiB (%v)", len(raw), err)
-	}
-	if i, ok := widgetIndex(widgetName(7)); !ok || i != 7 {
-		t.Errorf("the index of %s is %d, %v", widgetName(7), i, ok)
-	}
-}
