@@ -3,6 +3,7 @@ package templates
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,11 @@ func (undecided) Undecided() bool { return true }
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if resource, ok := s.places.get(id.GroupKind()); ok {
+		if obj, gone, err = s.read(ctx, resource, id, since); err == nil {
+			return obj, gone, nil
+		}
+	}
 	resource, err := s.resource(ctx, id.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return nil, false, undecided{fmt.Sprintf("the hub does not serve the kind %s", id.GroupKind())}
@@ -43,6 +49,13 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s uncached: %w", id, err)
 	}
+	s.places.put(id.GroupKind(), resource)
+	return s.read(ctx, resource, id, since)
+}
+
+// read is Live for an object of which it is known where to look. That may be out of date: then it is an error, since only the storage
+// of a kind that stands gives an answer.
+func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case isGone(err):
@@ -59,6 +72,36 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 		return nil, true, nil
 	}
 	return obj, false, nil
+}
+
+// placeHolds is how long it is relied on where a kind was found.
+const placeHolds = 10 * time.Second
+
+// places are the resources of kinds, so that the end of many objects does not cost discovery for each.
+type places struct {
+	mu    sync.Mutex
+	found map[schema.GroupKind]place
+}
+
+type place struct {
+	resource schema.GroupVersionResource
+	at       time.Time
+}
+
+func (p *places) get(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.found[gk]
+	return found.resource, ok && time.Since(found.at) < placeHolds
+}
+
+func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		p.found = map[schema.GroupKind]place{}
+	}
+	p.found[gk] = place{resource: resource, at: time.Now()}
 }
 
 // isGone tells an object that is missing from a kind that is missing: both are answered with 404.

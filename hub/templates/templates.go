@@ -41,6 +41,7 @@ type Store struct {
 	requests    dynamic.Interface
 	watches     *kindwatch.Set
 	recent      recent
+	places      places
 
 	onChange []func(hubv1.ObjectIdentity)
 	onState  []func(schema.GroupKind)
@@ -48,7 +49,6 @@ type Store struct {
 	mu     sync.Mutex
 	ctx    context.Context // of Start; nil before
 	wanted sets.Set[schema.GroupKind]
-	asked  bool // Want was called
 }
 
 var (
@@ -144,7 +144,7 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.wanted
-	s.wanted, s.asked = wanted, true
+	s.wanted = wanted
 	if s.ctx == nil {
 		return
 	}
@@ -218,23 +218,6 @@ func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 // State of a kind; false if it is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
-}
-
-// Synced is true once it is known what is wanted and every wanted kind that the hub serves and lets us read was listed.
-func (s *Store) Synced() bool {
-	s.mu.Lock()
-	wanted, asked := s.wanted, s.asked
-	s.mu.Unlock()
-	for gk := range wanted {
-		state, ok := s.State(gk)
-		if !ok {
-			return false
-		}
-		if !state.Synced && state.Reason != hubv1.ReasonKindNotServed && state.Reason != hubv1.ReasonForbidden {
-			return false
-		}
-	}
-	return asked
 }
 
 func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object) {
