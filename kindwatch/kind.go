@@ -78,7 +78,7 @@ func (k *kind) attempt(ctx context.Context) error {
 		k.resource = r
 	}
 	if k.version == "" {
-		if err := k.list(ctx); err != nil {
+		if err := k.firstList(ctx); err != nil {
 			return fmt.Errorf("listing %s: %w", k.gvk, err)
 		}
 	}

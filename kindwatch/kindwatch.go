@@ -5,7 +5,8 @@
 //   - What was listed is kept while a watch is repaired: could not read is not gone.
 //   - A watch that ends is opened again where it ended; only a server that no longer knows that place is listed anew.
 //     The reflector of client-go lists anew after most broken connections and cannot be told to re-open, so it is not used.
-//   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects.
+//   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects. How many
+//     objects make a page depends on their size, and only a few kinds of the process list at the same time.
 //
 // Nothing is decided here about what a missing object means, and stopping a kind reports no object as gone.
 package kindwatch

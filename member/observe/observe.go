@@ -57,6 +57,8 @@ type Observer struct {
 	holders map[schema.GroupVersionKind]map[types.NamespacedName]struct{}
 	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that still linger
 	linger  time.Duration
+	used    int  // kinds in use, as counted in the metric
+	ended   bool // ctx is: nothing is in use any more
 }
 
 // New returns an Observer that watches nothing yet. Its watches end with ctx.
@@ -79,6 +81,12 @@ func New(ctx context.Context, o Options) *Observer {
 				o.OnState(o.Cluster, gvk, s)
 			}
 		},
+	})
+	context.AfterFunc(ctx, func() {
+		ob.mu.Lock()
+		defer ob.mu.Unlock()
+		countWatches(o.Cluster, -ob.used)
+		ob.used, ob.ended = 0, true
 	})
 	return ob
 }
@@ -125,7 +133,16 @@ func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	}
 }
 
+// use notes, with the lock held, that a kind begins to be watched or no longer is.
 func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
+	more := 1
+	if !used {
+		more = -1
+	}
+	if !ob.ended {
+		ob.used += more
+		countWatches(ob.options.Cluster, more)
+	}
 	if ob.options.OnUse != nil {
 		ob.options.OnUse(gvk, used)
 	}
@@ -137,7 +154,7 @@ func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.Namespace
 	state, _ := ob.watches.State(gvk)
 	object, found := ob.watches.Get(gvk, kindwatch.Key(key.Namespace, key.Name))
 	if r, ok := object.(*record); ok {
-		o = r.observation
+		o = r.observation()
 	}
 	return o, found, state.Synced
 }
@@ -168,10 +185,10 @@ func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object
 	switch {
 	case after == nil && before == nil:
 	case after == nil:
-		ob.options.Handler(ob.options.Cluster, before.observation, true, true)
+		ob.options.Handler(ob.options.Cluster, before.observation(), true, true)
 	case before == nil:
-		ob.options.Handler(ob.options.Cluster, after.observation, true, false)
+		ob.options.Handler(ob.options.Cluster, after.observation(), true, false)
 	case !before.equal(after):
-		ob.options.Handler(ob.options.Cluster, after.observation, !before.sameContent(after), false)
+		ob.options.Handler(ob.options.Cluster, after.observation(), !before.sameContent(after), false)
 	}
 }

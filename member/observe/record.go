@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -22,75 +23,105 @@ const (
 	longestDigest = 128
 )
 
-// record is an observation as kindwatch keeps it.
+// record is an observation as kindwatch keeps it, in little space: a hub keeps one for each copy on each member.
 type record struct {
-	*metav1.ObjectMeta // nothing: the names are in the observation
-	observation        member.Observation
+	*metav1.ObjectMeta // nothing: only namespace, name, uid and resourceVersion can be asked
+	common             unique.Handle[common]
+	name               string
+	uid                types.UID
+	resourceVersion    string
+	generation         int64
+	observedGeneration int64
+	ownerUID           types.UID
+	digest, hash       string
+	message            string // about the health
+	observed           []byte
+}
+
+// common is what many objects of a member have in common. It is held once for all of them.
+type common struct {
+	gvk       schema.GroupVersionKind
+	namespace string
+	deleting  bool
+	// owner has no name if that is the object's own.
+	owner  hubv1.ObjectIdentity
+	paused time.Time
+	health hubv1.Health
+	reason string
 }
 
 var nothing = &metav1.ObjectMeta{}
 
 // GetNamespace implements metav1.Object.
-func (r *record) GetNamespace() string { return r.observation.Namespace }
+func (r *record) GetNamespace() string { return r.common.Value().namespace }
 
 // GetName implements metav1.Object.
-func (r *record) GetName() string { return r.observation.Name }
+func (r *record) GetName() string { return r.name }
 
 // GetUID implements metav1.Object.
-func (r *record) GetUID() types.UID { return r.observation.UID }
+func (r *record) GetUID() types.UID { return r.uid }
 
 // GetResourceVersion implements metav1.Object.
-func (r *record) GetResourceVersion() string { return r.observation.ResourceVersion }
+func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
-// newRecord computes the observation of a whole object. Words that many objects share are kept once.
+// newRecord computes the observation of a whole object.
 func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
-	gvk := u.GroupVersionKind()
-	gvk.Group, gvk.Version, gvk.Kind = shared(gvk.Group), shared(gvk.Version), shared(gvk.Kind)
-	o := member.Observation{
-		GVK:                gvk,
-		Namespace:          shared(u.GetNamespace()),
-		Name:               u.GetName(),
-		UID:                u.GetUID(),
-		ResourceVersion:    u.GetResourceVersion(),
-		Generation:         u.GetGeneration(),
-		Deleting:           u.GetDeletionTimestamp() != nil,
-		ObservedGeneration: health.ObservedGeneration(u),
+	r := &record{
+		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
+		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
 	}
+	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil}
 	annotations := u.GetAnnotations()
 	if owner := annotations[hubv1.OwnerAnnotation]; len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
-			id.Group, id.Kind, id.Namespace = shared(id.Group), shared(id.Kind), shared(id.Namespace)
-			o.Owner, o.OwnerUID = id, uid
+			c.owner, r.ownerUID = id, types.UID(strings.Clone(string(uid))) // not a part of a long text
+			if id.Name == r.name {
+				c.owner.Name = ""
+			}
 		}
 	}
 	if digest := annotations[hubv1.DigestAnnotation]; len(digest) <= longestDigest {
-		o.Digest = digest
+		r.digest = digest
 	}
 	if t, err := time.Parse(time.RFC3339, annotations[hubv1.PauseAnnotation]); err == nil {
-		o.Paused = t
+		c.paused = t
 	}
-	o.Hash, _ = content.Hash(u)
+	r.hash, _ = content.Hash(u)
 	v := health.Assess(u, hasStatus)
-	o.Health, o.HealthReason, o.HealthMessage = v.Health, strings.Clone(v.Reason), strings.Clone(v.Message) // not a part of a long text
+	c.health, c.reason, r.message = v.Health, v.Reason, strings.Clone(v.Message)
 	if status, ok := u.Object["status"].(map[string]any); ok {
-		o.Observed = health.Project(status)
+		r.observed = bytes.Clone(health.Project(status)) // no longer than needed
 	}
-	return &record{ObjectMeta: nothing, observation: o}
+	r.common = unique.Make(c)
+	return r
 }
 
-func shared(s string) string { return unique.Make(s).Value() }
+// observation is the record as the hub's controllers know it.
+func (r *record) observation() member.Observation {
+	c := r.common.Value()
+	o := member.Observation{
+		GVK: c.gvk, Namespace: c.namespace, Name: r.name,
+		UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Deleting: c.deleting,
+		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused,
+		Health: c.health, HealthReason: c.reason, HealthMessage: r.message,
+		Observed: r.observed, ObservedGeneration: r.observedGeneration,
+	}
+	if o.Owner.Kind != "" && o.Owner.Name == "" {
+		o.Owner.Name = r.name
+	}
+	return o
+}
 
 // sameContent is true if only health and status moved.
 func (r *record) sameContent(other *record) bool {
-	a, b := r.observation, other.observation
-	return a.UID == b.UID && a.Deleting == b.Deleting && a.Owner == b.Owner && a.OwnerUID == b.OwnerUID &&
-		a.Digest == b.Digest && a.Hash == b.Hash && a.Paused.Equal(b.Paused)
+	a, b := r.common.Value(), other.common.Value()
+	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
+		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
 // equal is true if there is nothing to tell: a new resourceVersion alone says nothing.
 func (r *record) equal(other *record) bool {
-	a, b := r.observation, other.observation
-	return r.sameContent(other) && a.Generation == b.Generation && a.ObservedGeneration == b.ObservedGeneration &&
-		a.Health == b.Health && a.HealthReason == b.HealthReason && a.HealthMessage == b.HealthMessage &&
-		bytes.Equal(a.Observed, b.Observed)
+	a, b := r.common.Value(), other.common.Value()
+	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&
+		a.health == b.health && a.reason == b.reason && r.message == other.message && bytes.Equal(r.observed, other.observed)
 }

@@ -97,7 +97,7 @@ func TestNonsenseOnTheMemberIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := decoded(t, "web", "")
 			u.SetAnnotations(tc.annotations)
-			o := newRecord(u, false).observation
+			o := newRecord(u, false).observation()
 			if (o.OwnerUID != "") != tc.owner || o.Digest != tc.digest || o.Paused.IsZero() == tc.paused {
 				t.Errorf("%+v", o)
 			}

@@ -1,0 +1,50 @@
+package hub
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// cacheOptions say what is kept of the hub's own kinds. Nobody asks them who owns which field, and an update or a patch without
+// managed fields leaves them as they are, so that they are dropped. The templates, of which that is asked, are not in this cache.
+func cacheOptions(namespace string) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:                {Namespaces: map[string]cache.Config{namespace: {}}},
+			&hubv1.ResourceBinding{}:        {Transform: trimBinding},
+			&hubv1.ClusterResourceBinding{}: {Transform: trimBinding},
+		},
+	}
+}
+
+// trimBinding drops the managed fields and the room that the decoder left for more targets and rows.
+func trimBinding(obj any) (any, error) {
+	b, ok := obj.(hubv1.BindingObject)
+	if !ok {
+		return nil, fmt.Errorf("trimming %T: not a binding", obj)
+	}
+	b.SetManagedFields(nil)
+	b.BindingSpec().Clusters = exact(b.BindingSpec().Clusters)
+	rows := exact(b.BindingStatus().Clusters)
+	for i := range rows {
+		if o := rows[i].Observed; o != nil {
+			o.Raw = exact(o.Raw)
+		}
+	}
+	b.BindingStatus().Clusters = rows
+	return b, nil
+}
+
+// exact returns a slice without spare room.
+func exact[T any](s []T) []T {
+	if len(s) == cap(s) {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
+}

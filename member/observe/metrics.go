@@ -1,0 +1,33 @@
+package observe
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var memberWatches = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "hanse_member_watches",
+	Help: "Kinds that are watched on a member: those that were sent there, and for half a minute those that no longer are.",
+}, []string{"cluster"})
+
+func init() { metrics.Registry.MustRegister(memberWatches) }
+
+// watches counts them. While a link takes the place of another, both count; a cluster without any has no series.
+var watches = struct {
+	mu       sync.Mutex
+	clusters map[string]int
+}{clusters: map[string]int{}}
+
+func countWatches(cluster string, more int) {
+	watches.mu.Lock()
+	defer watches.mu.Unlock()
+	n := watches.clusters[cluster] + more
+	if watches.clusters[cluster] = n; n == 0 {
+		delete(watches.clusters, cluster)
+		memberWatches.DeleteLabelValues(cluster)
+		return
+	}
+	memberWatches.WithLabelValues(cluster).Set(float64(n))
+}
