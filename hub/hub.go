@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -221,11 +220,11 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 			config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guarded(next, hold.Valid) })
 		}
-		requests, err := dynamic.NewForConfig(c.Requests)
+		requests, err := kindwatch.NewClient(c.Requests)
 		if err != nil {
 			return nil, fmt.Errorf("making the client for writes: %w", err)
 		}
-		watches, err := dynamic.NewForConfig(c.Watches)
+		watches, err := kindwatch.NewClient(c.Watches)
 		if err != nil {
 			return nil, fmt.Errorf("making the client for watches: %w", err)
 		}

@@ -67,11 +67,11 @@ func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the discovery client of the hub: %w", err)
 	}
-	requests, err := dynamic.NewForConfig(short)
+	requests, err := kindwatch.NewClient(short)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for templates: %w", err)
 	}
-	watching, err := dynamic.NewForConfig(long)
+	watching, err := kindwatch.NewClient(long)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that watches templates: %w", err)
 	}
