@@ -112,7 +112,7 @@ func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool)
 		return
 	}
 	kind.changes++
-	kind.resource, kind.missing, kind.troubled, kind.changed = nil, time.Time{}, gone, time.Time{}
+	kind.resource, kind.missing, kind.gone, kind.troubled, kind.changed = nil, time.Time{}, gone, gone, time.Time{}
 	if !gone {
 		kind.changed = time.Now()
 	}
@@ -165,12 +165,12 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 }
 
 // due says whether a kind is to be woken now, and makes the next who asks ask the member. changes is how many events were seen
-// when it was last woken; the waking ends after the last pause, unless an event came.
+// when it was last woken; the waking ends after the last pause, or at once if the definition went, unless an event came.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	moved := kind.changes != changes
-	if k.kinds[gvk] != kind || last && !moved {
+	if k.kinds[gvk] != kind || !moved && (last || kind.gone) {
 		kind.nudge = nil
 		return kind.changes, false, true
 	}

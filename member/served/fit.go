@@ -55,6 +55,9 @@ func sentOf(manifest *unstructured.Unstructured) map[string]any {
 
 // published returns the schema of a kind, and waits a moment for that of a definition which has just come.
 func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
+	if k.isMissing(gvk) {
+		return nil
+	}
 	s := k.schemaOf(ctx, gvk)
 	if s != nil || !k.fresh(gvk) {
 		return s

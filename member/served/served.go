@@ -55,13 +55,15 @@ type kind struct {
 
 	resource  *Resource // nil until it was found
 	hasStatus bool      // when it was last found
-	missing  time.Time // when the member said that it does not serve the kind
+	missing   time.Time // when the member said that it does not serve the kind
 	// changes counts the events that made doubtful what is known; what was asked before the last one is not kept.
 	changes int
 	// troubled is true if the member lacked the kind, or fields of an object, since the last event.
 	troubled bool
 	// nudge hastens the goroutine that wakes those that use the kind; nil if there is none.
 	nudge chan struct{}
+	// gone is true if the last event was the end of the definition.
+	gone bool
 	// changed is when the definition last came or changed, zero if that was not seen.
 	changed time.Time
 
@@ -101,20 +103,15 @@ func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 // Find asks the member if the kind is not known yet. A kind that the member does not serve is a meta.NoKindMatchError.
 func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	holds := missingFor
-	if k.Watched(gvk.Group) {
-		holds = missingForWatched
+	if k.isMissing(gvk) {
+		return Resource{}, unserved
 	}
 	k.mu.Lock()
 	known := k.known(gvk)
 	found, changes := known.resource, known.changes
-	missing := !known.missing.IsZero() && time.Since(known.missing) < holds
 	k.mu.Unlock()
-	switch {
-	case found != nil:
+	if found != nil {
 		return *found, nil
-	case missing:
-		return Resource{}, unserved
 	}
 	found, err := k.discover(gvk)
 	if err != nil {
@@ -136,6 +133,18 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 		return Resource{}, unserved
 	}
 	return *found, nil
+}
+
+// isMissing is true while the member's answer holds that it does not serve the kind.
+func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
+	holds := missingFor
+	if k.Watched(gvk.Group) {
+		holds = missingForWatched
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.kinds[gvk]
+	return known != nil && !known.missing.IsZero() && time.Since(known.missing) < holds
 }
 
 // discover asks the member. Nil means that it does not serve the kind.
