@@ -64,7 +64,7 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 			return
 		}
 		if err != nil {
-			err = fmt.Errorf("%w\nend of the hub's log:\n%s", err, s.process.LogTail())
+			s.say("end of the hub's log:\n%s", s.process.LogTail())
 		}
 		_ = s.process.Kill()
 	}()
