@@ -26,6 +26,7 @@ breaches=(
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
 	"hub/dispatch     $hanse/hub/report"
+	"hub/shard        $hanse/hub/membership"
 )
 
 cd "$root"
