@@ -1,6 +1,9 @@
 package shard
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,7 +55,7 @@ func decide(v view) []action {
 	isMember := make(map[string]bool, len(v.members))
 	for _, m := range v.members {
 		isMember[m] = true
-		if s, any := about(v, m, terms[winner(m, seats)]); any {
+		if s, any := about(v, m, terms[Owner(m, seats)]); any {
 			out = append(out, action{s, m})
 		}
 	}
@@ -92,30 +95,29 @@ func void(holder string, peers []peer) bool {
 }
 
 // liveSeats are the seats that members are shared among, and the term of each: the last by name, should a seat have two.
-func liveSeats(peers []peer) ([]sharder.PeerInfo, map[string]string) {
-	terms := map[string]string{}
-	var seats []sharder.PeerInfo
+func liveSeats(peers []peer) (seats []string, terms map[string]string) {
+	terms = map[string]string{}
 	for _, p := range peers {
-		if !p.live {
-			continue
+		if p.live {
+			terms[p.seat] = max(terms[p.seat], p.id)
 		}
-		if _, known := terms[p.seat]; !known {
-			seats = append(seats, sharder.PeerInfo{ID: p.seat, Weight: 1})
-		}
-		terms[p.seat] = max(terms[p.seat], p.id)
 	}
-	slices.SortFunc(seats, func(a, b sharder.PeerInfo) int { return strings.Compare(a.ID, b.ID) })
-	return seats, terms
+	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// winner is the seat that a member belongs to: that of the highest hash of both, so that a seat that comes or goes moves
-// only its own members.
-func winner(member string, seats []sharder.PeerInfo) string {
-	hash := sharder.NewHRW()
-	for _, s := range seats {
-		if hash.ShouldOwn(member, seats, s) {
-			return s.ID
-		}
+// Owner is the one of the replicas, by their identities, that a member belongs to; empty if there is none. It is that with the highest
+// hash of both, so that a replica that comes or goes moves only its own members.
+func Owner(member string, replicas []string) string {
+	peers := make([]sharder.PeerInfo, len(replicas))
+	for i, r := range replicas {
+		// The sharder's hash hardly tells names apart that differ at their end only, such as hub-0 and hub-1.
+		sum := sha256.Sum256([]byte(r))
+		peers[i] = sharder.PeerInfo{ID: hex.EncodeToString(sum[:]), Weight: 1}
 	}
-	return ""
+	hash := sharder.NewHRW()
+	i := slices.IndexFunc(peers, func(p sharder.PeerInfo) bool { return hash.ShouldOwn(member, peers, p) })
+	if i < 0 {
+		return ""
+	}
+	return replicas[i]
 }

@@ -175,14 +175,13 @@ func (w *world) alone(r *replica, member string) {
 // shared waits until these replicas share all members, each the ones that belong to it, and returns how long that took.
 func (w *world) shared(within time.Duration, names ...string) time.Duration {
 	w.t.Helper()
-	seats, _ := liveSeats(live(names...))
 	begin := time.Now()
 	var last error
 	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		last = nil
 		for _, m := range w.members {
 			for _, r := range w.replicas {
-				if owner := winner(m, seats); r.Holds(m) != (r.name == owner) {
+				if owner := Owner(m, names); r.Holds(m) != (r.name == owner) {
 					last = fmt.Errorf("%s: %s holds it: %v; it belongs to %s", m, r.name, r.Holds(m), owner)
 				}
 			}
@@ -218,10 +217,9 @@ func TestReplicasShareTheMembersAndTakeOver(t *testing.T) {
 	before := w.fences()
 	w.start("c")
 	w.shared(5*time.Second, "a", "b", "c")
-	two, _ := liveSeats(live("a", "b"))
-	three, _ := liveSeats(live("a", "b", "c"))
+	two, three := []string{"a", "b"}, []string{"a", "b", "c"}
 	for _, m := range w.members {
-		if moved := winner(m, two) != winner(m, three); !moved && w.fences()[fencePrefix+m] != before[fencePrefix+m] {
+		if moved := Owner(m, two) != Owner(m, three); !moved && w.fences()[fencePrefix+m] != before[fencePrefix+m] {
 			t.Errorf("the fence of %s was written although it did not move", m)
 		}
 	}
