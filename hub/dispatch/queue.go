@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -36,23 +34,9 @@ type queue struct {
 	mu     sync.Mutex
 	work   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	early  []due                                             // keys that came before
-	memory map[types.NamespacedName]memory
+	memory map[types.NamespacedName]*kept
 	// vanished has copies that ran to completion and were deleted on the cluster, as they were last seen.
 	vanished map[types.NamespacedName]*member.Observation
-}
-
-// memory is what a queue keeps of one binding between runs. It may be lost at any time.
-type memory struct {
-	last member.Outcome // of the last apply, or of the withdrawal that was confirmed
-	told time.Time      // when the cluster said so
-	gvk  schema.GroupVersionKind
-	// waits is since when the first list of the kind is awaited.
-	waits time.Time
-
-	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
-	withdrawn *hubv1.Absence
-	// taken says that a withdrawal was begun since the object was last written.
-	taken bool
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error) {
@@ -65,7 +49,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error
 		fights:  newFights(opts.Clock),
 		gate:    newGate(cluster, opts.Workers, opts.Clock),
 		ended:   make(chan struct{}),
-		memory:  map[types.NamespacedName]memory{}, vanished: map[types.NamespacedName]*member.Observation{},
+		memory:  map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
@@ -153,7 +137,7 @@ func jitter(d time.Duration) time.Duration {
 func (q *queue) remember(key types.NamespacedName, m memory) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.memory[key] = m
+	q.memory[key] = m.pack()
 }
 
 // addRemembered queues every key of which something is remembered, so that it is dropped if the cluster has no part in it any more.
@@ -172,7 +156,7 @@ func (q *queue) rankOf(key types.NamespacedName) int { return rank(q.recall(key)
 func (q *queue) recall(key types.NamespacedName) memory {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.memory[key]
+	return q.memory[key].memory()
 }
 
 func (q *queue) forget(key types.NamespacedName) {

@@ -36,9 +36,9 @@ func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceB
 
 // woken are the names of the bindings that are queued for cluster eu by what f does.
 func woken(remembered []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
-	q := &queue{memory: map[types.NamespacedName]memory{}}
+	q := &queue{memory: map[types.NamespacedName]*kept{}}
 	for _, name := range remembered {
-		q.memory[types.NamespacedName{Namespace: "ns", Name: name}] = memory{}
+		q.memory[types.NamespacedName{Namespace: "ns", Name: name}] = memory{}.pack()
 	}
 	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
 	var names []string
