@@ -46,6 +46,7 @@ func (s *Scheduler) write(ctx context.Context, f facts, p plan) (hubv1.BindingOb
 		*b.BindingSpec() = *p.spec
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
 		annotate(b, whenDeletedAnnotation, f.policyToRemember(p))
+		annotate(b, hubv1.SettingsAnnotation, f.settingsToRemember(p))
 		log.V(1).Info("Creating a binding", "clusters", len(p.spec.Clusters))
 		return b, s.Client.Create(ctx, b)
 	}
@@ -56,6 +57,7 @@ func (s *Scheduler) write(ctx context.Context, f facts, p plan) (hubv1.BindingOb
 		controllerutil.AddFinalizer(after, hubv1.WithdrawFinalizer) // hansectl uninstall takes it off
 	}
 	annotate(after, whenDeletedAnnotation, f.policyToRemember(p))
+	annotate(after, hubv1.SettingsAnnotation, f.settingsToRemember(p))
 	if f.fate == alive && f.template.GetUID() != f.spec().ObjectRef.UID {
 		annotate(after, objectSinceAnnotation, f.template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}
@@ -84,6 +86,19 @@ func (f facts) policyToRemember(p plan) string {
 		return ""
 	}
 	return string(p.whenDeleted)
+}
+
+// settingsToRemember are those of the placement that the binding names, as long as it is there.
+func (f facts) settingsToRemember(p plan) string {
+	if ref := p.spec.PlacementRef; ref != nil {
+		if named := f.world.placement(ref); named != nil && named.GetUID() == ref.UID {
+			return named.PlacementSpec().Settings()
+		}
+	}
+	if f.binding == nil {
+		return ""
+	}
+	return f.binding.GetAnnotations()[hubv1.SettingsAnnotation]
 }
 
 // annotate sets an annotation, or removes it if the value is empty.

@@ -137,11 +137,21 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	s.create(p)
 	s.object()
 	s.becomes("eu")
+	s.edit(p, func() { p.Spec.Apply.Mode = hubv1.ApplyReportOnly })
+	s.eventually("the binding keeps how the placement wants copies to be written", func() error {
+		if got := hubv1.LastSettings(s.binding()).Apply.Mode; got != hubv1.ApplyReportOnly {
+			return fmt.Errorf("mode %q", got)
+		}
+		return nil
+	})
 	if err := hubClient.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	s.decides(hubv1.ReasonPlacementGone)
 	s.becomes("eu")
+	if got := hubv1.LastSettings(s.binding()).Apply.Mode; got != hubv1.ApplyReportOnly {
+		t.Errorf("without its placement, the binding says mode %q", got)
+	}
 	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

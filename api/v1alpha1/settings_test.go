@@ -1,0 +1,61 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
+	no, yes := false, true
+	standard := ApplyPolicy{
+		Mode: ApplyEnforce, Adoption: AdoptionNever, FieldConflict: FieldConflictTake, UnknownFields: UnknownFieldsReject,
+		Recreate: RecreateUntilCompleted, CreateNamespace: &yes,
+	}
+	tests := map[string]struct {
+		spec PlacementSpec
+		text string
+		want PlacementSpec
+	}{
+		"nothing is kept of the defaults": {
+			spec: PlacementSpec{Apply: standard, Deletion: DeletionPolicy{WhenDeleted: RemovalOrphan, PropagationPolicy: metav1.DeletePropagationBackground}},
+		},
+		"nor of a spec without settings": {},
+		"what is not the default is kept": {
+			spec: PlacementSpec{
+				Apply:    ApplyPolicy{Mode: ApplyReportOnly, Adoption: AdoptionAlways, MemberOwnedFields: []string{"/spec/replicas"}, CreateNamespace: &no},
+				Deletion: DeletionPolicy{PropagationPolicy: metav1.DeletePropagationForeground},
+			},
+			text: `{"apply":{"mode":"ReportOnly","memberOwnedFields":["/spec/replicas"],"createNamespace":false},"deletion":{"propagationPolicy":"Foreground"}}`,
+			want: PlacementSpec{
+				Apply:    ApplyPolicy{Mode: ApplyReportOnly, MemberOwnedFields: []string{"/spec/replicas"}, CreateNamespace: &no},
+				Deletion: DeletionPolicy{PropagationPolicy: metav1.DeletePropagationForeground},
+			},
+		},
+		"a placement that is suspended does not stay so": {
+			spec: PlacementSpec{Apply: standard, Suspend: SuspendPolicy{Dispatching: true}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := tc.spec.Settings()
+			if text != tc.text {
+				t.Errorf("kept is %s, want %s", text, tc.text)
+			}
+			b := &ResourceBinding{}
+			b.Annotations = map[string]string{SettingsAnnotation: text}
+			if diff := cmp.Diff(tc.want, LastSettings(b)); diff != "" {
+				t.Errorf("read (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSettingsThatCannotBeReadForbidToWrite(t *testing.T) {
+	b := &ResourceBinding{}
+	b.Annotations = map[string]string{SettingsAnnotation: "{"}
+	if got := LastSettings(b).Apply.Mode; got != ApplyReportOnly {
+		t.Errorf("mode %q", got)
+	}
+}
