@@ -62,6 +62,9 @@ func TestAControllerThatKeepsFightingForAFieldIsContested(t *testing.T) {
 		}
 		return rowIs(t.Context(), w, frankfurt, metav1.ConditionFalse, hubv1.ReasonContested)
 	})
+	eventually(t, normal, func() error {
+		return bindingCondition(t.Context(), w, hubv1.ConditionContested, metav1.ConditionTrue, hubv1.ReasonContested)
+	})
 	b, err := bindingOf(t.Context(), w)
 	must(t, err)
 	if got := b.BindingStatus().Row(frankfurt).Message; !contains(got, "opponent") || !contains(got, "replicas") {
