@@ -11,11 +11,11 @@ import (
 )
 
 // deathHolds is how long an answer about an object that is gone is relied on.
-const deathHolds = time.Minute
+const deathHolds = 10 * time.Minute
 
 // deaths remembers objects that an uncached read has shown to be deleted, or to be asked to go: neither is ever taken back for one uid.
-// So the steps that follow the decision, until its binding is gone, do not ask again. An object that is seen to live is forgotten:
-// a hub that was restored from a backup brings old uids back.
+// So the steps that follow the decision, until its binding is gone, do not ask again. The decision itself always does: a hub that was
+// restored from a backup brings old uids back. For the same reason an object that is seen to live is forgotten.
 type deaths struct {
 	clock clock.PassiveClock
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,7 +109,7 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		}
 		return nil
 	}
-	if s.deaths.knows(f.id, f.binding) {
+	if s.deaths.knows(f.id, f.binding) && !holds(f.spec()) {
 		f.fate = gone
 		return nil
 	}
@@ -126,6 +127,11 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 		f.template = live
 	}
 	return nil
+}
+
+// holds is true if a cluster shall hold the object: to take it from there is never decided from memory.
+func holds(spec *hubv1.BindingSpec) bool {
+	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent })
 }
 
 // isUndecided means that the object is not there and that no read will tell why.
