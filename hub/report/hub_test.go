@@ -67,7 +67,9 @@ type world struct {
 	fleet     *fakeFleet
 	decisions *fakeDecisions
 	events    *fakeEvents
-	reporter  *Reporter // set by start
+	holds     func(cluster string) bool // nil: all of them
+	follows   bool                      // another replica leads
+	reporter  *Reporter                 // set by start
 }
 
 func newWorld(t *testing.T, kind string) *world {
@@ -109,13 +111,16 @@ func (w *world) start() (stop func()) {
 	}
 	r, err := New(Options{
 		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if err := r.SetupWithManager(mgr); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.follows {
+		r.elected = make(chan struct{})
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)

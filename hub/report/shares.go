@@ -20,8 +20,9 @@ import (
 // The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone. It waits a
 // little for rows that are on their way, so that the status is folded once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas, whose windows are as long as its own.
-const othersAtMost = longestWindow + settleAtMost
+// othersAtMost is how long the leader waits for the rows of other replicas: they first wait for outcomes and observations of their own, in
+// windows that grow with load.
+const othersAtMost = 3 * longestWindow
 
 func (r *Reporter) leads() bool {
 	select {

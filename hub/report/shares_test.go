@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// replicas start one reporter for each cluster, which works on that one alone. The first leads.
+func replicas(w *world, clusters ...string) []*world {
+	out := make([]*world, len(clusters))
+	for i, c := range clusters {
+		one := &world{t: w.t, client: w.client, namespace: w.namespace, gvk: w.gvk, fleet: newFakeFleet(), decisions: w.decisions, events: w.events}
+		one.holds = func(cluster string) bool { return cluster == c }
+		one.follows = i > 0
+		one.start()
+		out[i] = one
+	}
+	return out
+}
+
+func TestReplicasShareTheRowsOfABinding(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.decisions.scheduled = metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled}
+	all := replicas(w, "a", "b", "c")
+	o := w.object("web", present("a"), present("b"), present("c"))
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+	for i, cluster := range []string{"a", "b", "c"} {
+		all[i].applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	b := w.until("all rows", func(s *hubv1.BindingStatus) bool {
+		return healthyEverywhere(s) && is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten)(s)
+	})
+	for _, one := range all {
+		one.quiet()
+	}
+	if got := []int{bindingWrites(), objectWrites()}; got[0] > 3 || got[1] > 1 {
+		t.Errorf("writes of binding and object: %v, want one of the binding by each replica and one of the object", got)
+	}
+	if got := w.status()["replicas"]; got != int64(6) {
+		t.Errorf("replicas on the hub object: %v, want 6", got)
+	}
+	if diff := cmp.Diff(hubv1.BindingSummary{Desired: 3, Applied: 3, Healthy: 3}, b.Status.Summary); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Normal Applied web: applied to 3 clusters"}, w.events.told()); diff != "" {
+		t.Errorf("events: %s", diff)
+	}
+
+	all[2].observe(o, "c", hubv1.HealthHealthy, three)
+	w.eventually("the new sum", func() (bool, string) {
+		got := w.status()["replicas"]
+		return got == int64(7), fmt.Sprint(got)
+	})
+}
+
+func TestManyFanOutsOfReplicas(t *testing.T) {
+	const objects = 50
+	w := newWorld(t, "Widget")
+	w.decisions.scheduled = metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled}
+	all := replicas(w, "a", "b", "c")
+	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
+	for i := range objects {
+		o := w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c"))
+		for j, cluster := range []string{"a", "b", "c"} {
+			all[j].applied(o, cluster, hubv1.HealthHealthy, two)
+		}
+	}
+	w.eventually("every binding", func() (bool, string) {
+		var list hubv1.ResourceBindingList
+		if err := w.client.List(t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+			return false, err.Error()
+		}
+		done := 0
+		for i := range list.Items {
+			if healthyEverywhere(&list.Items[i].Status) {
+				done++
+			}
+		}
+		return done == objects, fmt.Sprint(done, " done")
+	})
+	for _, one := range all {
+		one.quiet()
+	}
+	t.Logf("%d writes of bindings, %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
+	if got := bindingWrites() + objectWrites(); got > 5*objects {
+		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs by three replicas", bindingWrites(), objectWrites(), objects)
+	}
+}
+
+func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
+	w := newWorld(t, "Widget")
+	all := replicas(w, "a", "b")
+	o := w.object("web", present("a"), present("b"))
+	all[0].applied(o, "a", hubv1.HealthHealthy, two)
+	all[1].applied(o, "b", hubv1.HealthHealthy, two)
+	b := w.until("both rows", healthyEverywhere)
+
+	b.Spec.Clusters[1] = hubv1.BindingTarget{
+		Name: "b", State: hubv1.TargetAbsent,
+		Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
+	}
+	if err := w.client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the decision", func() (bool, string) {
+		all[1].reporter.mu.Lock()
+		defer all[1].reporter.mu.Unlock()
+		return all[1].reporter.entries[w.id("web").BindingKey()].generation == b.Generation, ""
+	})
+	withdrawn := func(s *hubv1.BindingStatus) bool {
+		row := s.Row("b")
+		return row != nil && row.Reason == hubv1.ReasonWithdrawn
+	}
+	all[1].reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	b = w.until("the confirmation", withdrawn)
+
+	// Another decision, which the leader takes up first.
+	b.Spec.Clusters = append(b.Spec.Clusters, present("c"))
+	if err := w.client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the confirmation again", func(s *hubv1.BindingStatus) bool {
+		return s.ObservedGeneration == b.Generation && s.Row("c") != nil && withdrawn(s)
+	})
+}
+
+func TestWhichRowsAReplicaWrites(t *testing.T) {
+	applied := hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Generation: 1}
+	failed := hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden}
+	withdrawn := hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn}
+	others := hubv1.ClusterRow{Name: "b", Applied: metav1.ConditionTrue}
+	tests := map[string]struct {
+		leads         bool
+		before, after []hubv1.ClusterRow
+		decided       int64 // generation of the binding; the rows are of 1
+		want          bool
+	}{
+		"the leader writes all":                                 {leads: true, want: true},
+		"a row of its own that changed":                         {before: []hubv1.ClusterRow{applied}, after: []hubv1.ClusterRow{failed}, want: true},
+		"its first row":                                         {after: []hubv1.ClusterRow{applied, others}, want: true},
+		"a row of another replica is not written":               {before: []hubv1.ClusterRow{applied}, after: []hubv1.ClusterRow{applied, others}},
+		"a new decision is left to the leader":                  {before: []hubv1.ClusterRow{applied}, after: []hubv1.ClusterRow{applied}, decided: 2},
+		"a withdrawal is confirmed for the decision of the day": {before: []hubv1.ClusterRow{withdrawn}, after: []hubv1.ClusterRow{withdrawn}, decided: 2, want: true},
+		"and only once":                                         {before: []hubv1.ClusterRow{withdrawn}, after: []hubv1.ClusterRow{withdrawn}, decided: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &run{leads: tc.leads, elsewhere: map[string]bool{"b": true}, after: hubv1.BindingStatus{ObservedGeneration: max(tc.decided, 1), Clusters: tc.after}}
+			if got := r.mayWrite(&hubv1.BindingStatus{ObservedGeneration: 1, Clusters: tc.before}); got != tc.want {
+				t.Errorf("writes: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
