@@ -7,6 +7,7 @@ package content
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,11 +52,31 @@ func paths(e metav1.ManagedFieldsEntry) *fieldpath.Set {
 
 // canonical is the JSON of a value of an unstructured object; equal values give equal text.
 func canonical(v any) string {
+	switch v := v.(type) {
+	case string:
+		if isPlain(v) {
+			return `"` + v + `"`
+		}
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case bool:
+		return strconv.FormatBool(v)
+	}
 	text, err := json.Marshal(v)
 	if err != nil { // no JSON decoder makes such a value
 		return "?"
 	}
 	return string(text)
+}
+
+// isPlain is true for a text of which nothing is escaped in JSON, as is most of what objects hold.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 // list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the first

@@ -3,8 +3,8 @@ package content
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -21,36 +21,45 @@ func Hash(obj *unstructured.Unstructured) (text string, isOurs bool) {
 	if set == nil {
 		return "", false
 	}
-	h := sha256.New()
-	write(h, set, obj.Object)
-	return hex.EncodeToString(h.Sum(nil)[:16]), true
+	d := digest{sum: sha256.New()}
+	d.write(set, obj.Object)
+	return d.end(), true
+}
+
+// digest collects what is hashed, so that the hash is called for many parts at once.
+type digest struct {
+	sum     hash.Hash
+	pending []byte
 }
 
 // write adds every member of the set and then what is below, in the set's own order, which is sorted.
-func write(h hash.Hash, set *fieldpath.Set, live any) {
+func (d *digest) write(set *fieldpath.Set, live any) {
 	l := listOf(live)
 	for pe := range set.Members.All() {
 		if below, ok := set.Children.Get(pe); ok && !below.Empty() {
-			put(h, "member", element(pe)) // such as a list item: its fields follow below
+			d.put("member", element(pe)) // such as a list item: its fields follow below
 			continue
 		}
 		value, ok := child(live, l, pe)
 		if !ok {
-			put(h, "missing", element(pe))
+			d.put("missing", element(pe))
 			continue
 		}
-		put(h, "value", element(pe), canonical(value))
+		d.put("value", element(pe), canonical(value))
 	}
 	for pe := range set.Children.All() {
 		below, _ := set.Children.Get(pe)
 		value, ok := child(live, l, pe)
-		put(h, "into", element(pe), fmt.Sprint(ok))
-		write(h, below, value)
-		put(h, "out")
+		d.put("into", element(pe), strconv.FormatBool(ok))
+		d.write(below, value)
+		d.put("out")
 	}
 }
 
 func element(pe fieldpath.PathElement) string {
+	if pe.FieldName != nil {
+		return "f:" + *pe.FieldName // as below, at once
+	}
 	text, err := fieldpath.SerializePathElement(pe)
 	if err != nil {
 		return pe.String()
@@ -58,9 +67,19 @@ func element(pe fieldpath.PathElement) string {
 	return text
 }
 
-// put writes each part with its length, so that no two sequences give the same bytes.
-func put(h hash.Hash, parts ...string) {
+// put adds each part with its length, so that no two sequences give the same bytes.
+func (d *digest) put(parts ...string) {
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		d.pending = strconv.AppendInt(d.pending, int64(len(p)), 10)
+		d.pending = append(append(d.pending, ':'), p...)
 	}
+	if len(d.pending) > 1<<10 {
+		d.sum.Write(d.pending)
+		d.pending = d.pending[:0]
+	}
+}
+
+func (d *digest) end() string {
+	d.sum.Write(d.pending)
+	return hex.EncodeToString(d.sum.Sum(nil)[:16])
 }
