@@ -1,0 +1,96 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends it while its workers are at work, and looks at what is
+// left. Its calls fail now and then, so that keys are held when it goes.
+func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
+	const rounds, warmUp, objects = 300, 30, 40
+	ctrl.SetLogger(logr.Discard()) // until a logger is set, all that was derived from it is kept
+	calls := 0
+	m := &fakeMember{name: "eu"}
+	m.answer = func(context.Context, string) member.Outcome {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if calls++; calls%100 < 20 {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Retry: member.RetrySoon}
+		}
+		m.copies, m.order = nil, nil // the next member has nothing
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}
+	w := newWorld(t, m)
+	var keys []types.NamespacedName
+	for i := range objects {
+		keys = append(keys, client.ObjectKeyFromObject(w.add(kind, fmt.Sprint("w", i))))
+	}
+	var goroutines int
+	var heap uint64
+	for round := range rounds {
+		if round == warmUp {
+			goroutines, heap = w.settled()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := w.dispatcher.Engage(ctx, "eu"); err != nil {
+			t.Fatal(err)
+		}
+		q := w.dispatcher.queue("eu")
+		for _, key := range keys {
+			w.dispatcher.Wake("eu", key)
+		}
+		if round%2 == 0 { // every other one goes before it has begun
+			w.eventually(10*time.Second, func() string {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				if m.served < 5 {
+					return fmt.Sprintf("%d calls", m.served)
+				}
+				m.served = 0
+				return ""
+			})
+		}
+		cancel()
+		<-q.ended
+	}
+	after, heapAfter := w.settled()
+	t.Logf("goroutines %d and %d, heap %d KiB and %d KiB", goroutines, after, heap>>10, heapAfter>>10)
+	if after > goroutines+2 {
+		t.Errorf("goroutines have grown from %d to %d", goroutines, after)
+	}
+	if heapAfter > heap+1<<20 {
+		t.Errorf("the heap has grown from %d to %d KiB", heap>>10, heapAfter>>10)
+	}
+}
+
+// settled is how many goroutines there are and how much is in use, once they are as few as they get.
+func (w *world) settled() (goroutines int, heap uint64) {
+	w.Helper()
+	goroutines, same := runtime.NumGoroutine(), 0
+	w.eventually(30*time.Second, func() string {
+		runtime.GC()
+		if now := runtime.NumGoroutine(); now < goroutines {
+			goroutines, same = now, 0
+		}
+		if same++; same < 50 {
+			return "goroutines still end"
+		}
+		return ""
+	})
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return goroutines, stats.HeapAlloc
+}
