@@ -21,10 +21,18 @@ import (
 
 // merged is the status that this process last wrote to a hub object.
 type merged struct {
-	sent map[string]any // what was sent; nil if nothing was
+	sent map[string]any // what was sent; nil if nothing was, or if the server made nothing else of it
 	// resourceVersion and result are what the server made of it.
 	resourceVersion string
 	result          map[string]any
+}
+
+// seen drops what is no longer needed because the cache has the object at this version.
+func (m merged) seen(resourceVersion string) merged {
+	if m.sent == nil && !older(resourceVersion, m.resourceVersion) {
+		m.result = nil
+	}
+	return m
 }
 
 // refusal is a status that the hub's API server did not take. It is not sent again while object and schema are the same.
@@ -135,6 +143,7 @@ func (r *run) writeObject(ctx context.Context) error {
 	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
 	}
+	r.merged = r.merged.seen(r.template.GetResourceVersion())
 	var err error
 	if r.definition, err = r.reporter.definitions.get(ctx, r.template.GroupVersionKind()); err != nil {
 		return err
@@ -208,7 +217,7 @@ func (r *run) current() *unstructured.Unstructured {
 	for k, v := range r.template.Object {
 		out.Object[k] = v
 	}
-	if older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
+	if r.merged.result != nil && older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
 		out.Object["status"] = r.merged.result
 	}
 	if _, ok := out.Object["status"].(map[string]any); !ok {
@@ -243,6 +252,9 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 		result = map[string]any{}
 	}
 	r.merged = merged{sent: status, resourceVersion: object.GetResourceVersion(), result: result}
+	if equality.Semantic.DeepEqual(status, result) {
+		r.merged.sent = nil
+	}
 	r.refusal = refusal{}
 	r.wrote = true
 	return nil, nil

@@ -228,8 +228,12 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]
-	if e == nil || (ok && template.GetResourceVersion() == e.merged.resourceVersion) {
+	if e == nil {
 		return // an object without binding has nothing to be reported
+	}
+	if ok && template.GetResourceVersion() == e.merged.resourceVersion {
+		e.merged = e.merged.seen(e.merged.resourceVersion)
+		return
 	}
 	r.wake(key, e, whenIdle, normalPriority)
 }
