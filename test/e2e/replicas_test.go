@@ -58,7 +58,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		suite.hub = next
 		must(t, old.Kill())
 		edit(t)
-		arrives(t, 25*time.Second) // the Lease lasts 15 s, and is looked at every 2 to 4.4 s
+		arrives(t, 25*time.Second) // the lead lasts 13 s and is looked at every 0.75 to 1.65 s; a member is free after 15 s
 	})
 	t.Run("stopped and resumed, the old leader undoes nothing", func(t *testing.T) {
 		old, next := suite.hub, replica(t, "hub-d")

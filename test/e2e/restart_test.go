@@ -130,8 +130,10 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 }
 
 // leads is nil if the suite's hub leads: before that it deletes nothing for a poor reason.
-func leads(ctx context.Context) error {
-	page, err := fleet.Page(ctx, suite.hub.Metrics)
+func leads(ctx context.Context) error { return isLeading(ctx, suite.hub) }
+
+func isLeading(ctx context.Context, h *fleet.HubProcess) error {
+	page, err := fleet.Page(ctx, h.Metrics)
 	if err != nil {
 		return err
 	}
