@@ -162,7 +162,7 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 		<-begun // the workers are busy, and the rest of the replay waits
 	}
 	w.create(kind, "new")
-	w.create(gvk("", "v1", "ConfigMap"), "new-map")
+	w.create(gvk("", "ConfigMap"), "new-map")
 	close(goOn)
 	w.eventually(30*time.Second, func() string {
 		if n := w.holds("eu"); n < replayed+2 {
@@ -186,8 +186,8 @@ func TestKindsThatOthersNeedGoFirst(t *testing.T) {
 	}}
 	w := newWorld(t, m)
 	bundle := []schema.GroupVersionKind{
-		gvk("", "v1", "Namespace"), gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-		gvk("rbac.authorization.k8s.io", "v1", "Role"), gvk("", "v1", "Secret"), kind,
+		gvk("", "Namespace"), gvk("apiextensions.k8s.io", "CustomResourceDefinition"),
+		gvk("rbac.authorization.k8s.io", "Role"), gvk("", "Secret"), kind,
 	}
 	var want []string
 	for _, k := range slices.Backward(bundle) {
@@ -214,8 +214,8 @@ func TestKindsThatOthersNeedGoFirst(t *testing.T) {
 	}
 }
 
-func gvk(group, version, kind string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+func gvk(group, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
 func TestWithdrawalsGoTheOtherWayRound(t *testing.T) {

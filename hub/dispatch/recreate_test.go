@@ -55,7 +55,7 @@ func (c *keeping) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 
 // TestACopyThatVanished has a Job whose copy is not on the cluster, and what this process or the row knows of it.
 func TestACopyThatVanished(t *testing.T) {
-	job := gvk("batch", "v1", "Job")
+	job := gvk("batch", "Job")
 	complete := []byte(`{"conditions":[{"status":"True","type":"Complete"}],"succeeded":1}`)
 	held := member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
 	row := func(reason string, observed []byte) *hubv1.ClusterRow {
