@@ -128,7 +128,7 @@ func (d *Dispatcher) WakeKind(ctx context.Context, cluster string, gk schema.Gro
 // WakeObject queues the binding of a hub object for all its targets.
 func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	b := hubv1.NewBinding(id.BindingKey())
-	if err := d.opts.Client.Get(ctx, id.BindingKey(), b); err != nil {
+	if err := d.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
 		return // it has no binding yet: the binding's own event will wake it
 	}
 	d.wakeBinding(b, normalPriority)

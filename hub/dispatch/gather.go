@@ -47,7 +47,7 @@ func (r *run) gather(ctx context.Context) error {
 }
 
 func get(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := c.Get(ctx, key, into)
+	err := c.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
 	}

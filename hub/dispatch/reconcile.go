@@ -25,7 +25,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		return reconcile.Result{}, err
 	}
 	binding := hubv1.NewBinding(key)
-	if err := q.opts.Client.Get(ctx, key, binding); err != nil {
+	if err := q.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			q.end(cl, key)
 			return reconcile.Result{}, nil
@@ -72,7 +72,7 @@ type run struct {
 	queue   *queue
 	cluster member.Cluster
 	key     types.NamespacedName
-	binding hubv1.BindingObject
+	binding hubv1.BindingObject // shared with the cache, as all that gather reads
 	target  *hubv1.BindingTarget
 	held    bool // the gate keeps the key
 

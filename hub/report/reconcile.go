@@ -32,7 +32,7 @@ type run struct {
 	reporter *Reporter
 	key      types.NamespacedName
 	id       hubv1.ObjectIdentity
-	binding  hubv1.BindingObject // a copy, with the status as the server has it
+	binding  hubv1.BindingObject // with the status as the server has it; shared with the cache until it is written
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
@@ -87,7 +87,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
 	binding := hubv1.NewBinding(key)
 	r.shut(key)
-	if err := r.opts.Client.Get(ctx, key, binding); err != nil {
+	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil // its next event, of whatever kind, comes to bindingChanged or bindingGone
 		}
@@ -173,11 +173,12 @@ func fails(before, after *hubv1.BindingStatus) bool {
 
 // writeBinding writes the binding's status if it changed.
 func (r *run) writeBinding(ctx context.Context) error {
-	before := r.binding.BindingStatus().DeepCopy()
+	before := r.binding.BindingStatus()
 	if equality.Semantic.DeepEqual(*before, r.after) || !r.mayWrite(before) {
 		return nil
 	}
-	base := r.binding.DeepCopyObject().(client.Object)
+	base := r.binding
+	r.binding = base.DeepCopyObject().(hubv1.BindingObject)
 	*r.binding.BindingStatus() = r.after
 	err := r.reporter.writer.Status().Patch(ctx, r.binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	e, unlock := r.entry()

@@ -62,7 +62,7 @@ var (
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
 	f := facts{id: id, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
 	binding := hubv1.NewBinding(id.BindingKey())
-	switch err := s.Client.Get(ctx, id.BindingKey(), binding); {
+	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
 		return facts{}, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case err == nil:
