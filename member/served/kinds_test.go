@@ -76,7 +76,7 @@ func isServed(kinds *served.Kinds, gvk schema.GroupVersionKind) bool {
 func TestADefinitionThatComesGoesAndComesBackWakesItsKindAlone(t *testing.T) {
 	w := newWorld(t)
 	kind, other := schema.GroupVersionKind{Group: "comes.example.com", Version: "v1", Kind: "Thing"}, schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Other"}
-	crd := definition(kind, "things", objectOf(nil))
+	crd := definition(kind, objectOf(nil))
 	w.kinds.Use(other, true)
 	w.watched(kind)
 	if _, err := w.kinds.Find(kind); !meta.IsNoMatchError(err) {
@@ -137,7 +137,7 @@ func TestAMemberThatForbidsTheWatchIsAskedNowAndThen(t *testing.T) {
 	if isServed(kinds, kind) {
 		t.Fatal("a kind without a definition is served")
 	}
-	w.install(definition(kind, "things", objectOf(nil)))
+	w.install(definition(kind, objectOf(nil)))
 	until(t, "the kind", func() bool { return isServed(kinds, kind) })
 }
 
@@ -161,7 +161,7 @@ func TestFieldsComeAndGoWithTheDefinition(t *testing.T) {
 	}
 	isServed(w.kinds, kind)
 
-	w.install(definition(kind, "things", objectOf(size)))
+	w.install(definition(kind, objectOf(size)))
 	w.wakes(kind)
 	fitting, got := w.kinds.Fit(t.Context(), manifest) // waits until the schema of the new definition is published
 	if diff := cmp.Diff([]string{".spec.colour"}, got); diff != "" {
@@ -174,13 +174,13 @@ func TestFieldsComeAndGoWithTheDefinition(t *testing.T) {
 		<-w.woken
 	}
 
-	w.change(definition(kind, "things", objectOf(both)))
+	w.change(definition(kind, objectOf(both)))
 	w.wakes(kind)
 	until(t, "the field", func() bool {
 		_, got := w.kinds.Fit(t.Context(), manifest)
 		return got == nil
 	})
-	w.change(definition(kind, "things", objectOf(size)))
+	w.change(definition(kind, objectOf(size)))
 	until(t, "its end", func() bool {
 		_, got := w.kinds.Fit(t.Context(), manifest)
 		return len(got) == 1

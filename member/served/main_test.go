@@ -108,14 +108,14 @@ func objectOf(properties map[string]property) property {
 	return property{Type: "object", Properties: properties}
 }
 
-// definition of a namespaced kind in a group of its own, so that tests keep apart.
-func definition(gvk schema.GroupVersionKind, plural string, spec property) *apiextensionsv1.CustomResourceDefinition {
+// definition of the namespaced things of a group of their own, so that tests keep apart.
+func definition(gvk schema.GroupVersionKind, spec property) *apiextensionsv1.CustomResourceDefinition {
 	root := objectOf(map[string]property{"spec": spec})
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + gvk.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: "things." + gvk.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: gvk.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: gvk.Kind},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: gvk.Kind},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: gvk.Version, Served: true, Storage: true,
 				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},

@@ -1,6 +1,7 @@
 package served_test
 
 import (
+	"io"
 	"math/rand"
 	"net/http"
 	"runtime"
@@ -33,7 +34,7 @@ func TestEveryFieldOfNativeTypesIsKnown(t *testing.T) {
 		func(v *intstr.IntOrString, _ randfill.Continue) { *v = intstr.FromInt32(1) },
 		func(v *metav1.Time, _ randfill.Continue) { *v = metav1.Unix(1, 0) },
 		func(v *metav1.MicroTime, _ randfill.Continue) { v.Time = metav1.Unix(1, 0).Time },
-		func(v *metav1.FieldsV1, _ randfill.Continue) { v.Raw = []byte(`{"f:spec":{}}`) },
+		func(v *metav1.FieldsV1, _ randfill.Continue) { v.SetRawBytes([]byte(`{"f:spec":{}}`)) },
 		func(v *k8sruntime.RawExtension, _ randfill.Continue) { v.Raw = []byte(`{"a":{"b":1}}`) },
 	).RandSource(rand.NewSource(1))
 	for gvk, object := range map[schema.GroupVersionKind]any{
@@ -125,17 +126,17 @@ func TestWhatIsKeptOfALargeSchemaIsSmallAndShared(t *testing.T) {
 
 func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 	tests := map[string]struct {
-		answer func(*http.Request) *http.Response // nil: the server's
+		answer *answer // nil: the server's
 		reads  int32
 		want   []string
 	}{
 		"published":    {reads: 1, want: []string{".odd"}},
-		"not found":    {reads: 1, answer: answers(http.StatusNotFound, "")},
-		"empty":        {reads: 1, answer: answers(http.StatusOK, "")},
-		"forbidden":    {reads: 1, answer: answers(http.StatusForbidden, "{}")},
-		"in trouble":   {reads: 1, answer: answers(http.StatusInternalServerError, "oops")},
-		"no document":  {reads: 1, answer: answers(http.StatusOK, "<html>")},
-		"without kind": {reads: 1, answer: answers(http.StatusOK, `{"components":{"schemas":{}}}`)},
+		"not found":    {reads: 1, answer: newAnswer(http.StatusNotFound, "")},
+		"empty":        {reads: 1, answer: newAnswer(http.StatusOK, "")},
+		"forbidden":    {reads: 1, answer: newAnswer(http.StatusForbidden, "{}")},
+		"in trouble":   {reads: 1, answer: newAnswer(http.StatusInternalServerError, "oops")},
+		"no document":  {reads: 1, answer: newAnswer(http.StatusOK, "<html>")},
+		"without kind": {reads: 1, answer: newAnswer(http.StatusOK, `{"components":{"schemas":{}}}`)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 					}
 					reads.Add(1)
 					if tt.answer != nil {
-						return tt.answer(r), nil
+						return &http.Response{StatusCode: tt.answer.code, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tt.answer.body))}, nil
 					}
 					return next.RoundTrip(r)
 				})
@@ -174,15 +175,13 @@ func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 	}
 }
 
-func answers(code int, body string) func(*http.Request) *http.Response {
-	return func(r *http.Request) *http.Response {
-		return &http.Response{StatusCode: code, Request: r, Header: http.Header{}, Body: readCloser{strings.NewReader(body)}}
-	}
+// answer is one in the place of the server's.
+type answer struct {
+	code int
+	body string
 }
 
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }
+func newAnswer(code int, body string) *answer { return &answer{code, body} }
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
