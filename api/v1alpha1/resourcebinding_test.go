@@ -16,6 +16,8 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 
 	"no object":                   {spec: "clusters: []", says: "spec.objectRef: Required value"},
 	"an object without uid":       {spec: "objectRef: {apiVersion: v1, kind: A, name: a}", says: "spec.objectRef.uid: Required value"},
+	"an object with an empty uid": {spec: `objectRef: {apiVersion: v1, kind: A, name: a, uid: ""}`, says: "uid must not be empty"},
+	"an object of no version":     {spec: `objectRef: {apiVersion: "", kind: A, name: a, uid: u}`, says: "spec.objectRef.apiVersion in body should be at least 1 chars long"},
 	"an object with a long name":  {spec: "objectRef: {apiVersion: v1, kind: A, uid: u, name: " + strings.Repeat("a", 254) + "}", says: "spec.objectRef.name: Too long"},
 	"an object with a long kind":  {spec: "objectRef: {apiVersion: v1, name: a, uid: u, kind: " + strings.Repeat("A", 64) + "}", says: "spec.objectRef.kind: Too long"},
 	"an object of a long version": {spec: "objectRef: {kind: A, name: a, uid: u, apiVersion: " + strings.Repeat("v", 318) + "}", says: "spec.objectRef.apiVersion: Too long"},

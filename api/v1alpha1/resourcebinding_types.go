@@ -101,19 +101,24 @@ type BindingSpec struct {
 }
 
 // ObjectReference names a hub object.
+//
+// +kubebuilder:validation:XValidation:rule="self.uid != ''",message="uid must not be empty"
 type ObjectReference struct {
 	// apiVersion at which the object is read and sent.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
 
 	// kind of the object.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
 	// name of the object.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
