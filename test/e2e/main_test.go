@@ -37,6 +37,9 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
 	{APIGroups: []string{""}, Resources: []string{"configmaps"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}},
+	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}},
+	{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"}},
+	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"sprockets"}},
 	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 }

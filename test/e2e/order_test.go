@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestABundleGoesInOrder lets a member have a definition, an object of it, a ClusterRole and a ConfigMap in the same moment: what others
+// need goes first, and no write fails but the one that finds a namespace missing, which is made on demand. The object of the new kind
+// waits for its definition to be served, without trying.
+func TestABundleGoesInOrder(t *testing.T) {
+	ctx := t.Context()
+	const label = "bundle.test.hanse.dev/part"
+	of := func(apiVersion, kind, namespace, name string, fields map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: fields}
+		u.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		u.SetLabels(map[string]string{label: "yes"})
+		return u
+	}
+	ns := namespace(t)
+	crd := of("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "sprockets.test.hanse.dev", map[string]any{"spec": map[string]any{
+		"group": "test.hanse.dev", "scope": "Namespaced",
+		"names": map[string]any{"plural": "sprockets", "singular": "sprocket", "kind": "Sprocket", "listKind": "SprocketList"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{
+				"type": "object", "properties": map[string]any{"teeth": map[string]any{"type": "integer"}},
+			}}},
+		}}},
+	}})
+	role := of("rbac.authorization.k8s.io/v1", "ClusterRole", "", "bundle-"+ns, map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"}},
+	}})
+	config := of("v1", "ConfigMap", ns, "bundle", map[string]any{"data": map[string]any{"a": "b"}})
+	sprocket := of("test.hanse.dev/v1", "Sprocket", ns, "bundle", map[string]any{"spec": map[string]any{"teeth": int64(9)}})
+	bundle := []*unstructured.Unstructured{crd, role, config, sprocket}
+
+	var selectors []hubv1.ResourceSelector
+	for _, o := range bundle {
+		gvk := o.GroupVersionKind()
+		selectors = append(selectors, hubv1.ResourceSelector{APIGroup: gvk.Group, Kind: gvk.Kind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "yes"}}})
+	}
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "bundle-" + ns}, Spec: hubv1.ClusterPlacementSpec{NamespaceSelector: &metav1.LabelSelector{}, PlacementSpec: hubv1.PlacementSpec{
+		ResourceSelectors: selectors, Clusters: hubv1.ClusterSelection{Names: []string{shanghai}}, Suspend: hubv1.SuspendPolicy{Dispatching: true},
+		HubExecution: hubv1.HubExecutionAllowed, // for the ClusterRole
+	}}}
+	must(t, suite.Hub.Create(ctx, p))
+	for _, o := range bundle {
+		eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, o.DeepCopy())) })
+	}
+	for _, o := range bundle {
+		eventually(t, normal, func() error { return rowIs(ctx, o, shanghai, metav1.ConditionFalse, hubv1.ReasonSuspended) })
+	}
+	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":false}}}`))))
+	for _, o := range bundle {
+		eventually(t, normal, func() error { return rowIs(ctx, o, shanghai, metav1.ConditionTrue, "") })
+	}
+	writes := writesOf(t, suite.Members[shanghai].AuditLog, "sprockets.test.hanse.dev", role.GetName(), "bundle")
+	want := []string{"customresourcedefinitions 201", "clusterroles 201", "configmaps 404", "configmaps 201", "sprockets 201"}
+	if !slices.Equal(writes, want) {
+		t.Errorf("the writes were %q, want %q", writes, want)
+	}
+	for _, o := range slices.Backward(bundle) { // a definition that goes first says nothing about its objects
+		must(t, suite.Hub.Delete(ctx, o.DeepCopy()))
+		eventually(t, normal, func() error { return noBinding(ctx, o) })
+	}
+	must(t, suite.Hub.Delete(ctx, p))
+}
+
+// writesOf reads from an audit log what was applied to objects of these names, in order, with the codes of the answers.
+func writesOf(t *testing.T, path string, names ...string) []string {
+	t.Helper()
+	file, err := os.Open(path)
+	must(t, err)
+	defer func() { _ = file.Close() }()
+	var out []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Verb, Stage    string
+			ObjectRef      struct{ Resource, Name, Subresource string }
+			ResponseStatus struct{ Code int }
+			UserAgent      string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil || event.Verb != "patch" || event.ObjectRef.Subresource != "" {
+			continue
+		}
+		if slices.Contains(names, event.ObjectRef.Name) && strings.HasPrefix(event.UserAgent, "hanse-hub") && event.Stage == "ResponseComplete" {
+			out = append(out, fmt.Sprintf("%s %d", event.ObjectRef.Resource, event.ResponseStatus.Code))
+		}
+	}
+	must(t, lines.Err())
+	return out
+}
