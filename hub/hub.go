@@ -80,7 +80,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := addControllers(ctx, mgr, o, shards); err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	err = mgr.Start(ctx)
+	// A process that has lost the lead ends without waiting for anything. Others shall not wait for its Lease to run out.
+	if left := shards.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
+		err = left
+	}
+	if err != nil {
 		return fmt.Errorf("running the hub: %w", err)
 	}
 	return nil

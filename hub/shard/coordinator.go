@@ -70,6 +70,7 @@ type Coordinator struct {
 
 	mu      sync.Mutex
 	term    *term // the last one; nil before the first
+	left    bool  // no other one begins
 	held    map[string]*Hold
 	writing map[string]bool // names of Leases on which a write is under way
 }
@@ -157,12 +158,16 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	stop()
 	running.Wait()
 	c.writes.Wait()
-	return errors.Join(err, c.leave(context.WithoutCancel(ctx)))
+	return errors.Join(err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// leave deletes the peer Lease: with it all fences that name it are void.
-func (c *Coordinator) leave(ctx context.Context) error {
-	t := c.current()
+// Leave ends all holds at once and for good and deletes the peer Lease: with it all fences that name it are void. It is for a process that
+// ends without waiting for Run; to leave twice does no harm.
+func (c *Coordinator) Leave(ctx context.Context) error {
+	c.mu.Lock()
+	c.left = true
+	t := c.term
+	c.mu.Unlock()
 	if t == nil {
 		return nil
 	}
@@ -203,6 +208,12 @@ func (c *Coordinator) renewals(ctx context.Context) {
 // a term that is over.
 func (c *Coordinator) begin(ctx context.Context) error {
 	c.giveUp()
+	c.mu.Lock()
+	left := c.left
+	c.mu.Unlock()
+	if left {
+		return errors.New("this replica is ending")
+	}
 	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.identity})
 	if err != nil {
 		return fmt.Errorf("looking for Leases of this replica: %w", err)
@@ -221,6 +232,9 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.term = newTerm(id, c.now, began)
+	if c.left {
+		c.term.end()
+	}
 	c.mu.Unlock()
 	c.opts.Logger.Info("Taking part", "lease", l.Name)
 	c.book.note(l)
