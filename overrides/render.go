@@ -49,6 +49,7 @@ func Render(template *unstructured.Unstructured, cluster Cluster, policies []hub
 		return Result{}, err
 	}
 	manifest := runtime.DeepCopyJSON(stripped)
+	dropGenerated(manifest)
 	result := Result{Manifest: &unstructured.Unstructured{Object: manifest}}
 	for len(rules) > 0 {
 		rest := slices.IndexFunc(rules, func(r *rankedRule) bool { return r.rank != rules[0].rank })

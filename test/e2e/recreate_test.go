@@ -108,13 +108,12 @@ func passes(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(t.Context(), shanghai, w, 3) })
 }
 
-// job is a Job that runs once; suspended, so that it is complete when a test says so. Its selector is its own: the one that the hub's API
-// server makes names the hub's object, and no other cluster takes it.
+// job is a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its selector: the one that the
+// hub's API server adds names the hub's object, and no other cluster would take it.
 func job(namespace, name string) *unstructured.Unstructured {
 	j := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"suspend": true, "manualSelector": true,
-		"selector": map[string]any{"matchLabels": map[string]any{"job": name}},
-		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"job": name}}, "spec": map[string]any{
+		"suspend": true,
+		"template": map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never",
 			"containers":    []any{map[string]any{"name": "once", "image": "example.org/once:1"}},
 		}},
