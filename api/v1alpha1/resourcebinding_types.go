@@ -102,7 +102,7 @@ type BindingSpec struct {
 
 // ObjectReference names a hub object.
 //
-// +kubebuilder:validation:XValidation:rule="self.uid != ''",message="uid must not be empty"
+// +kubebuilder:validation:XValidation:rule="size(self.uid) > 0",message="uid must not be empty"
 type ObjectReference struct {
 	// apiVersion at which the object is read and sent.
 	// +required

@@ -207,6 +207,11 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		row.Health, reason, message = cmp.Or(seen.Health, hubv1.HealthUnknown), seen.HealthReason, seen.HealthMessage
 		row.Observed = raw(seen.Observed)
 	}
+	explain(row, reason, message)
+}
+
+// explain gives a row that was applied the reason for its health, unless the row has one that weighs more.
+func explain(row *hubv1.ClusterRow, reason, message string) {
 	switch {
 	case row.Applied != metav1.ConditionTrue:
 	case row.Health != hubv1.HealthHealthy && row.Reason == hubv1.ReasonFieldsDropped:

@@ -41,10 +41,12 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 		return otherCopy
 	case marked && id != owner:
 		return nobodys
-	case !marked && known, marked && uid == ownerUID && (hubApplied || known):
+	case !marked && known:
 		return ours
-	case !marked || !hubApplied && !known:
+	case !marked || !(hubApplied || known):
 		return nobodys
+	case uid == ownerUID:
+		return ours
 	case label == "" && !known: // the object of this name on which hub?
 		return nobodys
 	}

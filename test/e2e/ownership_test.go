@@ -18,14 +18,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// foreign makes a Widget on a member that is nobody's copy.
-func foreign(t *testing.T, member, ns, name string, replicas int64) *unstructured.Unstructured {
+// foreign makes a Widget in Shanghai that is nobody's copy.
+func foreign(t *testing.T, ns, name string, replicas int64) *unstructured.Unstructured {
 	t.Helper()
-	err := suite.Members[member].Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	err := suite.Members[shanghai].Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	must(t, client.IgnoreAlreadyExists(err))
 	w := widget(ns, name)
 	must(t, unstructured.SetNestedField(w.Object, replicas, "spec", "replicas"))
-	must(t, suite.Members[member].Create(t.Context(), w))
+	must(t, suite.Members[shanghai].Create(t.Context(), w))
 	return w
 }
 
@@ -34,16 +34,16 @@ func patchSpec(t *testing.T, c client.Client, obj client.Object, merge string) {
 	must(t, c.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(merge)), client.FieldOwner("e2e-by-hand")))
 }
 
-// rowTells is rowIs with a part of the message.
-func rowTells(ctx context.Context, obj *unstructured.Unstructured, cluster string, applied metav1.ConditionStatus, reason, message string) error {
-	if err := rowIs(ctx, obj, cluster, applied, reason); err != nil {
+// rowTells is rowIs of Shanghai with a part of the message.
+func rowTells(ctx context.Context, obj *unstructured.Unstructured, applied metav1.ConditionStatus, reason, message string) error {
+	if err := rowIs(ctx, obj, shanghai, applied, reason); err != nil {
 		return err
 	}
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
 		return err
 	}
-	if got := b.BindingStatus().Row(cluster).Message; !strings.Contains(got, message) {
+	if got := b.BindingStatus().Row(shanghai).Message; !strings.Contains(got, message) {
 		return fmt.Errorf("the row says %q, which has no %q", got, message)
 	}
 	return nil
@@ -51,8 +51,8 @@ func rowTells(ctx context.Context, obj *unstructured.Unstructured, cluster strin
 
 func TestAnObjectIsAdoptedIfNothingOfItChanges(t *testing.T) {
 	ns := namespace(t)
-	before := foreign(t, shanghai, ns, "same", 3)
-	foreign(t, shanghai, ns, "other", 1)
+	before := foreign(t, ns, "same", 3)
+	foreign(t, ns, "other", 1)
 	p := placeWidgets(t, ns, shanghai)
 	patchSpec(t, suite.Hub, p, `{"spec":{"apply":{"adoption":"IfNoDiff"}}}`)
 	same, other := widget(ns, "same"), widget(ns, "other")
@@ -60,7 +60,7 @@ func TestAnObjectIsAdoptedIfNothingOfItChanges(t *testing.T) {
 	must(t, suite.Hub.Create(t.Context(), other))
 	eventually(t, normal, func() error { return rowIs(t.Context(), same, shanghai, metav1.ConditionTrue, "") })
 	eventually(t, normal, func() error {
-		return rowTells(t.Context(), other, shanghai, metav1.ConditionFalse, hubv1.ReasonAlreadyExists, ".spec.replicas")
+		return rowTells(t.Context(), other, metav1.ConditionFalse, hubv1.ReasonAlreadyExists, ".spec.replicas")
 	})
 	copied, err := on(t.Context(), shanghai, same)
 	must(t, err)
@@ -72,8 +72,8 @@ func TestAnObjectIsAdoptedIfNothingOfItChanges(t *testing.T) {
 
 func TestAPlacementThatOnlyReportsTouchesNothing(t *testing.T) {
 	ns := namespace(t)
-	foreign(t, shanghai, ns, "differs", 1)
-	foreign(t, shanghai, ns, "same", 3)
+	foreign(t, ns, "differs", 1)
+	foreign(t, ns, "same", 3)
 	place(t, ns, "widgets", hubv1.ResourceSelector{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}, hubv1.PlacementSpec{
 		Clusters: hubv1.ClusterSelection{Names: []string{shanghai}}, Apply: hubv1.ApplyPolicy{Mode: hubv1.ApplyReportOnly, Adoption: hubv1.AdoptionAlways},
 	})
@@ -83,7 +83,7 @@ func TestAPlacementThatOnlyReportsTouchesNothing(t *testing.T) {
 	}
 	eventually(t, normal, func() error {
 		return errors.Join(
-			rowTells(t.Context(), differs, shanghai, metav1.ConditionFalse, hubv1.ReasonDiffers, ".spec.replicas"),
+			rowTells(t.Context(), differs, metav1.ConditionFalse, hubv1.ReasonDiffers, ".spec.replicas"),
 			rowIs(t.Context(), same, shanghai, metav1.ConditionTrue, hubv1.ReasonInSync),
 			rowIs(t.Context(), missing, shanghai, metav1.ConditionFalse, hubv1.ReasonMissing))
 	})
@@ -107,7 +107,7 @@ func TestAPlacementThatOnlyReportsTouchesNothing(t *testing.T) {
 	must(t, err)
 	patchSpec(t, suite.Members[shanghai].Client, copied, `{"spec":{"replicas":7}}`)
 	eventually(t, normal, func() error {
-		return rowTells(t.Context(), missing, shanghai, metav1.ConditionFalse, hubv1.ReasonDiffers, ".spec.replicas")
+		return rowTells(t.Context(), missing, metav1.ConditionFalse, hubv1.ReasonDiffers, ".spec.replicas")
 	})
 	must(t, suite.Hub.Delete(t.Context(), widget(ns, "missing")))
 	eventually(t, normal, func() error { return noBinding(t.Context(), missing) })
@@ -160,9 +160,9 @@ func threeOf(ns, name string) *unstructured.Unstructured {
 	return d
 }
 
-func placeDeployments(t *testing.T, ns string, deletion hubv1.DeletionPolicy) *hubv1.Placement {
+func placeDeployments(t *testing.T, ns string, deletion hubv1.DeletionPolicy) {
 	t.Helper()
-	return place(t, ns, "deployments", hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}, hubv1.PlacementSpec{
+	place(t, ns, "deployments", hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}, hubv1.PlacementSpec{
 		Clusters: hubv1.ClusterSelection{Names: []string{shanghai}}, Deletion: deletion,
 	})
 }
@@ -185,7 +185,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	must(t, suite.Members[shanghai].Create(t.Context(), hpa))
 	eventually(t, 90*time.Second, func() error { return replicasOn(t.Context(), shanghai, d, 5) })
 	eventually(t, normal, func() error {
-		return rowTells(t.Context(), d, shanghai, metav1.ConditionTrue, hubv1.ReasonAutoscaled, "/spec/replicas is left to the HorizontalPodAutoscaler")
+		return rowTells(t.Context(), d, metav1.ConditionTrue, hubv1.ReasonAutoscaled, "/spec/replicas is left to the HorizontalPodAutoscaler")
 	})
 	patchSpec(t, suite.Hub, threeOf(ns, "scaled"), `{"spec":{"replicas":4,"minReadySeconds":1}}`)
 	eventually(t, normal, func() error {
@@ -282,7 +282,7 @@ func TestPropagationDecidesWhetherDependentsGoFirst(t *testing.T) {
 			must(t, suite.Hub.Delete(t.Context(), d.DeepCopy()))
 			if propagation == metav1.DeletePropagationForeground {
 				eventually(t, normal, func() error {
-					return rowTells(t.Context(), d, shanghai, metav1.ConditionFalse, hubv1.ReasonDeleting, metav1.FinalizerDeleteDependents)
+					return rowTells(t.Context(), d, metav1.ConditionFalse, hubv1.ReasonDeleting, metav1.FinalizerDeleteDependents)
 				})
 				must(t, release())
 			}
