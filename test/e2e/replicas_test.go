@@ -88,7 +88,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 
 	edit(t)
 	arrives(t, 10*time.Second)
-	must(t, rowIs(ctx, w, shanghai, metav1.ConditionTrue, ""))
+	eventually(t, normal, func() error { return rowIs(ctx, w, shanghai, metav1.ConditionTrue, "") })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))
 }
 
