@@ -20,6 +20,7 @@ const (
 	requestTimeout = 10 * time.Second // of a get or a write, its body included
 	dialTimeout    = 5 * time.Second
 	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
+	idleTimeout    = 30 * time.Second // more than the time between two probes; a connection that was closed is remembered for as long
 	drainTime      = requestTimeout + 5*time.Second
 	maxAnswer      = 64 << 20 // bytes of the body of one answer, unpacked; watches have no end
 )
@@ -68,7 +69,7 @@ func (p *pool) transport(config *tls.Config) *http.Transport {
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
-		IdleConnTimeout:        90 * time.Second,
+		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
 	}
