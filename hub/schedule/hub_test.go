@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -227,6 +228,7 @@ func (s *scene) create(o client.Object) {
 
 func (s *scene) cluster(name string) string { return s.id.Namespace + "-" + name }
 
+// join makes a cluster that is ready, and returns when every decision sees it: without it, another one would come first.
 func (s *scene) join(name string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name), Finalizers: []string{hubv1.WithdrawFinalizer}}}
@@ -241,6 +243,16 @@ func (s *scene) join(name string) {
 	if err := hubClient.Status().Update(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
 	}
+	s.eventually("the scheduler knows the cluster", func() error {
+		var known hubv1.MemberCluster
+		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
+			return err
+		}
+		if away(&known) {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
 }
 
 // leave asks for the cluster's deletion, which its finalizer holds up.
@@ -352,8 +364,8 @@ func (s *scene) eventually(what string, try func() error) {
 	}
 }
 
-// withdraws plays the members: it confirms every Absent entry as the binding stands.
-func (s *scene) withdraws() {
+// withdraws plays the members: it confirms the Absent entries of these clusters, or all, as the binding stands.
+func (s *scene) withdraws(clusters ...string) {
 	s.t.Helper()
 	s.eventually("the rows are written", func() error {
 		b := s.binding()
@@ -364,7 +376,7 @@ func (s *scene) withdraws() {
 		b.Status.Clusters = nil
 		for _, e := range b.Spec.Clusters {
 			row := hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}
-			if e.State == hubv1.TargetAbsent {
+			if e.State == hubv1.TargetAbsent && (len(clusters) == 0 || slices.Contains(clusters, e.Name[len(s.id.Namespace)+1:])) {
 				row = hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn}
 			}
 			b.Status.Clusters = append(b.Status.Clusters, row)
