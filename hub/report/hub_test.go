@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +70,7 @@ type world struct {
 	events    *fakeEvents
 	holds     func(cluster string) bool // nil: all of them
 	follows   bool                      // another replica leads
+	clock     clock.PassiveClock        // nil: the real one
 	reporter  *Reporter                 // set by start
 }
 
@@ -111,7 +113,7 @@ func (w *world) start() (stop func()) {
 	}
 	r, err := New(Options{
 		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Clock: w.clock,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -167,7 +169,6 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 // applied pretends that a cluster took the object at its present generation, and that its status is what was observed.
 func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
-	w.observe(o, cluster, health, observed)
 	key := w.id(o.GetName()).BindingKey()
 	// What reports an outcome has the binding from the same cache: there is none before the reporter can know the binding.
 	w.eventually("the binding to be known", func() (bool, string) {
@@ -175,7 +176,10 @@ func (w *world) applied(o *unstructured.Unstructured, cluster string, health hub
 		defer w.reporter.mu.Unlock()
 		return w.reporter.entries[key] != nil, key.String()
 	})
+	// Both are there before anything wakes the binding, however slow the machine is.
+	w.show(o, cluster, health, observed)
 	w.reporter.Record(key, cluster, w.outcome(o))
+	w.reporter.Wake(key)
 }
 
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
@@ -188,6 +192,11 @@ func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 // observe pretends that a cluster's watch showed the object, and wakes its binding.
 func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
+	w.show(o, cluster, health, observed)
+	w.reporter.Wake(w.id(o.GetName()).BindingKey())
+}
+
+func (w *world) show(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	seen := member.Observation{
 		GVK: w.gvk, Namespace: w.namespace, Name: o.GetName(), UID: "member", ResourceVersion: "1", Owner: w.id(o.GetName()),
 		OwnerUID: o.GetUID(), Digest: fmt.Sprint("digest-", o.GetGeneration()), Hash: "hash", Health: health, ObservedGeneration: -1,
@@ -196,7 +205,6 @@ func (w *world) observe(o *unstructured.Unstructured, cluster string, health hub
 		seen.Observed = []byte(observed)
 	}
 	w.fleet.see(cluster, seen)
-	w.reporter.Wake(w.id(o.GetName()).BindingKey())
 }
 
 // until waits for the binding of the object web to be as wanted and returns it.
@@ -215,7 +223,7 @@ func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.Re
 
 func (w *world) eventually(what string, is func() (bool, string)) {
 	w.t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(30 * time.Second) // only a failure takes so long
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -278,6 +278,7 @@ func TestACorrectionIsToldOnceAMinute(t *testing.T) {
 		drifted := w.outcome(o)
 		drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl-edit"}}
 		w.reporter.Record(w.id("web").BindingKey(), "a", drifted)
+		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.told()) > 1, "" })
 		w.quiet()
 	}
 	want := []string{"Normal Applied web: applied to 1 cluster", "Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
