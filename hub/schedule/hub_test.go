@@ -356,7 +356,7 @@ func (s *scene) decides(reason string) {
 func (s *scene) eventually(what string, try func() error) {
 	s.t.Helper()
 	var last error
-	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	}); err != nil {
