@@ -54,7 +54,7 @@ func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 	t.Run("UntilCompleted", func(t *testing.T) {
 		ctx, ns := t.Context(), namespace(t)
 		j := job(ns, "once")
-		place(t, ns, "jobs", hubv1.ResourceSelector{APIGroup: batchv1.GroupName, Kind: "Job"}, hubv1.PlacementSpec{
+		p := place(t, ns, "jobs", hubv1.ResourceSelector{APIGroup: batchv1.GroupName, Kind: "Job"}, hubv1.PlacementSpec{
 			Clusters: hubv1.ClusterSelection{Names: []string{shanghai}},
 		})
 		must(t, suite.Hub.Create(ctx, j))
@@ -80,8 +80,15 @@ func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 		must(t, rowIs(ctx, j, shanghai, metav1.ConditionTrue, hubv1.ReasonCompleted))
 		must(t, bindingCondition(ctx, j, hubv1.ConditionHealthy, metav1.ConditionTrue, ""))
 		must(t, goneFrom(ctx, shanghai, j))
+
+		patchSpec(t, suite.Hub, p, `{"spec":{"apply":{"recreate":"Always"}}}`)
+		eventually(t, normal, func() error {
+			_, err := on(ctx, shanghai, j)
+			return err
+		})
 		must(t, suite.Hub.Delete(ctx, j.DeepCopy()))
 		eventually(t, normal, func() error { return noBinding(ctx, j) })
+		must(t, goneFrom(ctx, shanghai, j))
 	})
 }
 
