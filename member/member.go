@@ -95,6 +95,9 @@ type ApplyIntent struct {
 	// Observed is the resourceVersion of the copy as it was last observed, if that was ours, as it was last confirmed, and
 	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means read first.
 	Observed string
+	// Unknown says that nothing is known to be there under this name: then it is made at once, and read only if that shows
+	// that something is.
+	Unknown bool
 	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken off.
 	ConfirmedUID types.UID
 

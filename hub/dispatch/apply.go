@@ -94,6 +94,8 @@ type wanted struct {
 	noteReason, note string
 	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
 	observed string
+	// unknown is set by compare: nothing was observed, and no try has told of anything there.
+	unknown bool
 	// keepAway says that a copy that is gone is not made anew.
 	keepAway bool
 	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
@@ -178,6 +180,7 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	if r.asConfirmed(seen, w) && seen.Digest == w.confirmedDigest {
 		w.observed = seen.ResourceVersion
 	}
+	w.unknown = !seen.found && w.confirmed == "" && w.confirmedUID == ""
 	changed := seen.found && !seen.Deleting && !r.paused(seen)
 	gone := !seen.found && seen.synced && w.memory.last.UID != ""
 	return o, false, held && (changed || gone)
@@ -246,7 +249,7 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 	policy := r.policy().Apply
 	in := member.ApplyIntent{
 		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
-		Confirmed: w.confirmed, Observed: w.observed,
+		Confirmed: w.confirmed, Observed: w.observed, Unknown: w.unknown,
 		Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),
 		MemberOwned:     policy.MemberOwnedFields,
 		Adoption:        orDefault(policy.Adoption, hubv1.AdoptionNever),

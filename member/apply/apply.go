@@ -1,8 +1,9 @@
 // Package apply writes one object to one member cluster, or takes it away, and says what came of it.
 //
 // It decides from a fresh read whether the object there is this hub's, and makes every change of an existing object
-// conditional on that read. What is not this hub's is left alone unless adoption was asked for; another hub's is never
-// touched. Everything that can go wrong is an Outcome with a reason and a time to retry, nothing is logged.
+// conditional on that read. Where nothing is known to be there it writes first, in a way that is refused if something is. What
+// is not this hub's is left alone unless adoption was asked for; another hub's is never touched. Everything that can go wrong
+// is an Outcome with a reason and a time to retry, nothing is logged.
 //
 // It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is fought.
 package apply
@@ -109,6 +110,11 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 			return out
 		}
 	}
+	if in.Unknown && !in.KeepAway {
+		if out, settled := a.createUnread(ctx, t, in, manifest); settled {
+			return out
+		}
+	}
 	for range 2 { // the second time if the object changed between the read and the write
 		out, again := a.applyOnce(ctx, t, in, manifest)
 		if !again {
@@ -133,6 +139,19 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	out = done(in, after)
 	out.Wrote = after.GetResourceVersion() != in.Observed
 	return out, true
+}
+
+// noVersion is a resourceVersion that no object has: the store's first revision is the empty store. An apply that names it makes
+// the object if there is none, and is refused as a conflict if there is one.
+const noVersion = "1"
+
+// createUnread makes an object of which nothing is known to be there. That is settled unless there is one, or a server takes the
+// version for that of an object which is gone.
+func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
+	manifest = manifest.DeepCopy()
+	manifest.SetResourceVersion(noVersion)
+	out, again := a.create(ctx, t, in, manifest)
+	return out, !again
 }
 
 // applyOnce reads, decides and writes.
@@ -181,7 +200,7 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	return t.objects.Apply(ctx, manifest.GetName(), manifest, options)
 }
 
-// create is the first apply of an object that was not there: it forces nothing, so that an object which somebody else makes in
+// create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else makes in
 // the same moment shows as a conflict.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
@@ -192,7 +211,7 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 		after, err = a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	}
 	switch {
-	case isFieldConflict(err) || isChanged(err):
+	case isFieldConflict(err) || isChanged(err) || isGone(err) && !isNamespaceMissing(err):
 		return member.Outcome{}, true
 	case err != nil:
 		return classify(err, t), false

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -230,30 +231,75 @@ func TestAnObjectThatIsNotOursFollowsAdoption(t *testing.T) {
 		},
 	}
 	for name, tc := range tests {
+		for known, unknown := range map[string]bool{", read first": false, ", found by the write": true} {
+			t.Run(name+known, func(t *testing.T) {
+				w := newWorld(t)
+				u := object(widget, w.ns, "web", spec(map[string]any{"size": int64(7), "note": "theirs"}))
+				u.SetLabels(tc.labels)
+				if tc.annotations != nil {
+					u.SetAnnotations(tc.annotations(w))
+				}
+				before := w.create(u)
+				in := w.intent(map[string]any{"size": int64(3)}, "d1")
+				in.Unknown = unknown
+				w.apply(in, failed(tc.never, member.RetrySlowly))
+				if diff := cmp.Diff(before, w.get()); diff != "" {
+					t.Errorf("it was touched: %s", diff)
+				}
+				in.Adoption = hubv1.AdoptionAlways
+				if !tc.adoptable {
+					w.apply(in, failed(tc.never, member.RetrySlowly))
+					return
+				}
+				if out := w.apply(in, written); out.UID != before.GetUID() {
+					t.Error("it was replaced")
+				}
+				if diff := cmp.Diff(map[string]any{"size": int64(3), "note": "theirs"}, w.get().Object["spec"]); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+func TestAnObjectOfWhichNothingIsKnownIsMadeByOneRequest(t *testing.T) {
+	tests := map[string]struct {
+		manifest func(*world) *unstructured.Unstructured
+		requests []string
+	}{
+		"a custom resource": {
+			func(w *world) *unstructured.Unstructured { return object(widget, w.ns, "web", spec(nil)) },
+			[]string{"PATCH"},
+		},
+		"a core kind": {
+			func(w *world) *unstructured.Unstructured { return object(configMap, w.ns, "web", nil) },
+			[]string{"PATCH"},
+		},
+		"a namespace": {
+			func(w *world) *unstructured.Unstructured { return object(namespace, "", w.ns+"-own", nil) },
+			[]string{"PATCH"},
+		},
+		"an object whose namespace is missing": {
+			func(w *world) *unstructured.Unstructured { return object(configMap, w.ns+"-new", "web", nil) },
+			[]string{"PATCH", "POST", "PATCH"},
+		},
+	}
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			u := object(widget, w.ns, "web", spec(map[string]any{"size": int64(7), "note": "theirs"}))
-			u.SetLabels(tc.labels)
-			if tc.annotations != nil {
-				u.SetAnnotations(tc.annotations(w))
+			var requests []string
+			w.intercept = func(r *http.Request) *answer {
+				requests = append(requests, r.Method)
+				return nil
 			}
-			before := w.create(u)
-			in := w.intent(map[string]any{"size": int64(3)}, "d1")
-			w.apply(in, failed(tc.never, member.RetrySlowly))
-			if diff := cmp.Diff(before, w.get()); diff != "" {
-				t.Errorf("it was touched: %s", diff)
-			}
-			in.Adoption = hubv1.AdoptionAlways
-			if !tc.adoptable {
-				w.apply(in, failed(tc.never, member.RetrySlowly))
-				return
-			}
-			if out := w.apply(in, written); out.UID != before.GetUID() {
-				t.Error("it was replaced")
-			}
-			if diff := cmp.Diff(map[string]any{"size": int64(3), "note": "theirs"}, w.get().Object["spec"]); diff != "" {
+			in := w.intentOf(tc.manifest(w), "d1")
+			in.Unknown, in.CreateNamespace = true, true
+			out := w.apply(in, written)
+			if diff := cmp.Diff(tc.requests, requests); diff != "" {
 				t.Error(diff)
 			}
+			in.Unknown, in.Confirmed = false, out.Hash
+			w.apply(in, unchanged)
 		})
 	}
 }
