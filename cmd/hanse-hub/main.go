@@ -53,7 +53,7 @@ func run() error {
 			o.DeniedMetadataPrefixes = append(o.DeniedMetadataPrefixes, p)
 		}
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logs)))
+	ctrl.SetLogger(newLogger(&logs))
 
 	config, err := ctrl.GetConfig()
 	if err != nil {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// newLogger returns the process's logger. It makes lines of its fields only when something is logged: every reconcile gets a
+// logger with fields of its own, and next to none of them logs.
+func newLogger(o *ctrlzap.Options) logr.Logger {
+	return ctrlzap.New(ctrlzap.UseFlagOptions(o), ctrlzap.RawZapOpts(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return &lazyCore{Core: core}
+	})))
+}
+
+// lazyCore collects fields and hands them to its core with the first entry that is to be logged. zapcore.NewLazyWith does so for
+// one With only: the next one encodes. A value that is given to WithValues must not be changed afterwards.
+type lazyCore struct {
+	zapcore.Core // without the fields
+	fields       []zapcore.Field
+
+	once sync.Once
+	with zapcore.Core // with them; nil until something is logged
+}
+
+func (c *lazyCore) full() zapcore.Core {
+	c.once.Do(func() { c.with = c.Core.With(c.fields) })
+	return c.with
+}
+
+// With implements zapcore.Core.
+func (c *lazyCore) With(fields []zapcore.Field) zapcore.Core {
+	return &lazyCore{Core: c.Core, fields: append(slices.Clip(c.fields), fields...)}
+}
+
+// Check implements zapcore.Core.
+func (c *lazyCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !c.Enabled(e.Level) {
+		return ce
+	}
+	return c.full().Check(e, ce)
+}
+
+// Write implements zapcore.Core.
+func (c *lazyCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	return c.full().Write(e, fields)
+}
