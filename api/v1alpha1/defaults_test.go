@@ -11,6 +11,7 @@ const placementDefaults = `
 priority: 0
 preemption: Never
 hubExecution: Refused
+replicas: {type: Duplicate}
 apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
 deletion: {propagationPolicy: Background}
 suspend: {}
@@ -49,6 +50,7 @@ leave: {policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
 priority: 0
 preemption: Never
 hubExecution: Refused
+replicas: {type: Duplicate}
 apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
 deletion: {whenDeleted: Orphan, propagationPolicy: Background}
 suspend: {}

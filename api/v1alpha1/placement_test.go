@@ -1,12 +1,27 @@
 package v1alpha1_test
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	selectThings  = "resourceSelectors: [{apiGroup: example.com, kind: Thing}]\n"
 	toEU          = "clusters: {names: [eu-1]}\n"
 	placementSpec = selectThings + toEU
 )
+
+func dividing(replicas string) string {
+	return placementSpec + "replicas: {type: Divide, " + replicas + "}\n"
+}
+
+func resources(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("example.com/r%d: 1", i)
+	}
+	return strings.Join(names, ", ")
+}
 
 func selecting(selector string) string { return "resourceSelectors: [" + selector + "]\n" + toEU }
 
@@ -21,6 +36,14 @@ clusters:
   excludedNames: [eu-2]
   labelSelector: {matchExpressions: [{key: topology.kubernetes.io/region, operator: In, values: [eu-central-1]}]}
   tolerations: [{key: maintenance, operator: Exists, effect: NoExecute}]
+replicas:
+  type: Divide
+  path: /spec/instances
+  divide:
+    by: KubeFed
+    weights: [{clusters: {names: [eu-1]}, weight: 3}, {weight: 1}]
+    limits: [{clusters: {labelSelector: {}}, minReplicas: 1, maxReplicas: 9}]
+    rebalance: true
 apply:
   mode: ReportOnly
   adoption: IfNoDiff
@@ -106,4 +129,30 @@ statusAggregation: {mode: BindingOnly}
 	"a suspended cluster twice":              {spec: placementSpec + "suspend: {clusters: [a, a]}", says: "spec.suspend.clusters[1]: Duplicate value"},
 	"a suspended name of 64 characters":      {spec: placementSpec + "suspend: {clusters: [" + strings.Repeat("a", 64) + "]}", says: "spec.suspend.clusters[0]: Too long"},
 	"a status mode that is not there":        {spec: placementSpec + "statusAggregation: {mode: Nowhere}", says: `spec.statusAggregation.mode: Unsupported value: "Nowhere"`},
+
+	"replicas are divided by capacity":          {spec: dividing("divide: {by: Capacity}, requests: {cpu: 500m}")},
+	"replicas are packed":                       {spec: dividing("divide: {by: Pack, limits: [{maxReplicas: 3}]}")},
+	"replicas are duplicated in no other way":   {spec: placementSpec + "replicas: {type: Duplicate, path: /spec/replicas}", says: "path, requests and divide are for type Divide"},
+	"replicas are not divided unless asked for": {spec: placementSpec + "replicas: {divide: {}}", says: "path, requests and divide are for type Divide"},
+	"a type of replicas that is not there":      {spec: placementSpec + "replicas: {type: Multiply}", says: `spec.replicas.type: Unsupported value: "Multiply"`},
+	"a way to divide that is not there":         {spec: dividing("divide: {by: Luck}"), says: `spec.replicas.divide.by: Unsupported value: "Luck"`},
+	"requests for a division by weight":         {spec: dividing("requests: {cpu: 1}"), says: "requests are for divide.by Capacity and Pack"},
+	"17 requests":                               {spec: dividing("divide: {by: Pack}, requests: {" + resources(17) + "}"), says: "name at most 16 resources"},
+	"a request that is no quantity":             {spec: dividing("divide: {by: Pack}, requests: {cpu: much}"), says: "spec.replicas.requests.cpu in body should match"},
+	"weights for a division by capacity":        {spec: dividing("divide: {by: Capacity, weights: [{weight: 1}]}"), says: "weights are for by Weight and KubeFed"},
+	"an empty list of weights":                  {spec: dividing("divide: {weights: []}"), says: "spec.replicas.divide.weights in body should have at least 1 items"},
+	"65 weights":                                {spec: dividing("divide: {weights: " + many(65, "{clusters: {names: [a%d]}, weight: 1}") + "}"), says: "spec.replicas.divide.weights: Too many: 65"},
+	"a weight below 0":                          {spec: dividing("divide: {weights: [{weight: -1}]}"), says: "weights[0].weight in body should be greater than or equal to 0"},
+	"a weight above 1000000":                    {spec: dividing("divide: {weights: [{weight: 1000001}]}"), says: "weights[0].weight in body should be less than or equal to 1000000"},
+	"an entry of weights without a weight":      {spec: dividing("divide: {weights: [{}]}"), says: "weights[0].weight: Required value"},
+	"a rebalance that would always be":          {spec: dividing("divide: {rebalance: false}"), says: "rebalance is for by KubeFed"},
+	"65 limits":                                 {spec: dividing("divide: {limits: " + many(65, "{clusters: {names: [a%d]}, maxReplicas: 1}") + "}"), says: "spec.replicas.divide.limits: Too many: 65"},
+	"a limit that limits nothing":               {spec: dividing("divide: {limits: [{}]}"), says: "set minReplicas or maxReplicas"},
+	"a least that is more than the most":        {spec: dividing("divide: {limits: [{minReplicas: 3, maxReplicas: 2}]}"), says: "minReplicas must not be more than maxReplicas"},
+	"a least below 0":                           {spec: dividing("divide: {limits: [{minReplicas: -1}]}"), says: "limits[0].minReplicas in body should be greater than or equal to 0"},
+	"a path that is no pointer":                 {spec: dividing("path: spec.replicas"), says: "spec.replicas.path in body should match"},
+	"a path to all of spec":                     {spec: dividing("path: /spec"), says: "spec.replicas.path in body should match"},
+	"a path into metadata":                      {spec: dividing("path: /metadata/generation"), says: "name a number of the object's spec, such as /spec/replicas, not metadata or status"},
+	"a path into status":                        {spec: dividing("path: /status/replicas"), says: "name a number of the object's spec"},
+	"a path of 513 characters":                  {spec: dividing("path: /spec/" + strings.Repeat("a", 507)), says: "spec.replicas.path: Too long"},
 }

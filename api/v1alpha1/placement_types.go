@@ -115,6 +115,11 @@ type PlacementSpec struct {
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
+	// replicas says whether each cluster gets all replicas or a share of them.
+	// +optional
+	// +kubebuilder:default={}
+	Replicas ReplicasPolicy `json:"replicas,omitempty"`
+
 	// apply says how objects are written to members.
 	// +optional
 	// +kubebuilder:default={}

@@ -23,6 +23,13 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 	"an object of a long version": {spec: "objectRef: {kind: A, name: a, uid: u, apiVersion: " + strings.Repeat("v", 318) + "}", says: "spec.objectRef.apiVersion: Too long"},
 	"a placement of another kind": {spec: thingRef + "placementRef: {kind: Policy, name: p, uid: u, generation: 3}", says: `spec.placementRef.kind: Unsupported value: "Policy"`},
 
+	"shares of divided replicas":             {spec: targeting(`{name: a, state: Present, replicas: 3}`) + "division: {path: /spec/replicas}"},
+	"a share of a cluster that loses it":     {spec: targeting(`{name: a, state: Absent, replicas: 0, absent: {reason: NotSelected, uid: u, policy: Orphan}}`), says: "replicas are for state Present"},
+	"a share below 0":                        {spec: targeting(`{name: a, state: Present, replicas: -1}`), says: "spec.clusters[0].replicas in body should be greater than or equal to 0"},
+	"a division of nothing":                  {spec: thingRef + "division: {}", says: "spec.division.path: Required value"},
+	"a division of an empty path":            {spec: thingRef + `division: {path: ""}`, says: "spec.division.path in body should be at least 1 chars long"},
+	"a division of a path of 513 characters": {spec: thingRef + "division: {path: " + strings.Repeat("a", 513) + "}", says: "spec.division.path: Too long"},
+
 	"Absent without a reason for it":  {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters[0]: Invalid value: " + absentIf},
 	"Absent with a null":              {spec: targeting(`{name: a, state: Absent, absent: null}`), says: absentIf},
 	"Present with a reason to go":     {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},

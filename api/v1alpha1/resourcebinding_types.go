@@ -92,6 +92,10 @@ type BindingSpec struct {
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
+	// division says what the replicas of the clusters are shares of. Unset: every cluster gets the object's own number.
+	// +optional
+	Division *Division `json:"division,omitempty"`
+
 	// clusters are the decision's targets. A cluster that is to lose the object is Absent; a missing entry deletes nothing.
 	// +optional
 	// +listType=map
@@ -165,6 +169,7 @@ const (
 // BindingTarget is one cluster of a decision.
 //
 // +kubebuilder:validation:XValidation:rule="(self.state == 'Absent') == has(self.absent)",message="set absent if and only if state is Absent"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.state == 'Present'",message="replicas are for state Present"
 type BindingTarget struct {
 	// name of the MemberCluster.
 	// +required
@@ -174,6 +179,11 @@ type BindingTarget struct {
 	// state is Present or Absent.
 	// +required
 	State TargetState `json:"state"`
+
+	// replicas is the share of this cluster if the object's replicas are divided.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
 
 	// absent is set if state is Absent.
 	// +optional

@@ -20,6 +20,8 @@ func TestTheLargestSpecsAreAffordable(t *testing.T) {
 		"64 selectors of long names": {"ClusterPlacement", "resourceSelectors: " + many(64, "{apiGroup: "+strings.Repeat("g", 250)+", kind: "+strings.Repeat("K", 60)+", name: "+strings.Repeat("n", 250)+"%d}") + `
 clusters: {names: ` + many(1000, strings.Repeat("a", 59)+"%d") + `, excludedNames: ` + many(1000, strings.Repeat("b", 59)+"%d") + `}
 suspend: {clusters: ` + many(1000, strings.Repeat("c", 59)+"%d") + `}`},
+		"64 weights and limits of long names": {"Placement", placementSpec + "replicas: {type: Divide, path: /spec/replicas, divide: {weights: " +
+			many(64, "{weight: 1, clusters: {names: "+many(256, strings.Repeat("a", 58)+"%d")+"}}") + ", limits: [{minReplicas: 1, maxReplicas: 2}]}}"},
 		"2000 absent targets":                 {"ClusterResourceBinding", thingRef + "clusters: " + many(2000, "{name: "+strings.Repeat("a", 59)+"%d, state: Absent, absent: {policy: Delete, uid: 01234567-89ab-cdef-0123-456789abcdef, reason: "+strings.Repeat("R", 64)+"}}")},
 		"a MemberCluster with 32 long taints": {"MemberCluster", memberSpec + "taints: " + many(32, "{effect: PreferNoSchedule, key: "+strings.Repeat("k", 300)+"%d, value: "+strings.Repeat("v", 300)+"}")},
 	}
