@@ -141,6 +141,18 @@ func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
 	}
 }
 
+// Backlog is the number of changes that wait to be brought to members. Replays do not count, and no member that is slow or does not
+// answer.
+func (d *Dispatcher) Backlog() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	n := 0
+	for _, q := range d.queues {
+		n += q.gate.backlog()
+	}
+	return n
+}
+
 // queue returns the queue of a member; nil if it is not engaged.
 func (d *Dispatcher) queue(cluster string) *queue {
 	d.mu.RLock()

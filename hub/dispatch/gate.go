@@ -38,6 +38,7 @@ type gate struct {
 	pace    pace
 	busy    int                          // workers that have a key, or wait for one
 	running map[types.NamespacedName]int // priority of each key that is at work
+	replays bool                         // the last key that was handed out is of a replay: nothing goes before those that wait
 	circuit circuit
 	next    *heldKey // queued to be the next trial
 }
@@ -87,6 +88,7 @@ func (g *gate) GetWithPriority() (key types.NamespacedName, priority int, shutdo
 		g.changed.Wait()
 	}
 	g.running[key] = priority
+	g.replays = priority < lowPriority/2
 	return key, priority, g.shut
 }
 
@@ -94,6 +96,17 @@ func (g *gate) GetWithPriority() (key types.NamespacedName, priority int, shutdo
 func (g *gate) Get() (types.NamespacedName, bool) {
 	key, _, shutdown := g.GetWithPriority()
 	return key, shutdown
+}
+
+// backlog is the number of changes that wait for a worker. It is 0 for a member that is slow or does not answer: nobody needs to wait
+// for those.
+func (g *gate) backlog() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.PriorityQueue == nil || g.shut || g.replays || g.circuit.open || g.pace.limit < g.pace.most {
+		return 0
+	}
+	return g.Len()
 }
 
 func (g *gate) outranked(class int) bool {

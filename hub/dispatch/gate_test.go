@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -175,6 +176,51 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 			t.Errorf("%s was written as number %d of %d", name, place+1, replayed+2)
 		}
 	}
+}
+
+func TestOnlyChangesForMembersThatAnswerAreABacklog(t *testing.T) {
+	const objects = 40
+	begun, goOn := make(chan string, 2*objects), make(chan struct{})
+	m := &fakeMember{name: "eu", answer: func(_ context.Context, name string) member.Outcome {
+		begun <- name
+		<-goOn
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	fails := &fakeMember{name: "fails", answer: func(context.Context, string) member.Outcome {
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon}
+	}}
+	w := newWorld(t, m, fails)
+	for i := range objects {
+		w.add(kind, fmt.Sprint("old-", i))
+	}
+	w.engage()
+	for range 8 {
+		<-begun
+	}
+	backlog := func(want int) {
+		t.Helper()
+		w.eventually(10*time.Second, func() string {
+			if n := w.dispatcher.Backlog(); n != want {
+				return fmt.Sprintf("a backlog of %d, want %d", n, want)
+			}
+			return ""
+		})
+	}
+	backlog(0) // it replays
+	for range objects - 8 {
+		goOn <- struct{}{}
+		<-begun
+	}
+	for i := range objects {
+		w.create(kind, fmt.Sprint("new-", i))
+	}
+	goOn <- struct{}{}
+	if name := <-begun; !strings.HasPrefix(name, "new-") {
+		t.Fatalf("%s is at work, want a change", name)
+	}
+	backlog(objects - 1)
+	close(goOn)
+	backlog(0)
 }
 
 // TestKindsThatOthersNeedGoFirst engages a member with a bundle whose parts take a moment each.
