@@ -5,10 +5,9 @@
 package content
 
 import (
-	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +16,42 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// entry is one of the managedFields, as far as it is needed.
+type entry struct {
+	manager, operation, subresource string
+	fields                          map[string]any // the paths; nil if they cannot be read
+}
+
+// entries reads the managedFields where they are. The accessor of the object converts every one of them by reflection.
+func entries(obj *unstructured.Unstructured) iter.Seq[entry] {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	return func(yield func(entry) bool) {
+		for _, item := range list {
+			if e, ok := readEntry(item); ok && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+func readEntry(item any) (e entry, ok bool) {
+	m, ok := item.(map[string]any)
+	for _, name := range [...]string{"manager", "operation", "subresource"} {
+		if _, isText := m[name].(string); m[name] != nil && !isText {
+			return entry{}, false
+		}
+	}
+	e.manager, _ = m["manager"].(string)
+	e.operation, _ = m["operation"].(string)
+	e.subresource, _ = m["subresource"].(string)
+	e.fields, _ = m["fieldsV1"].(map[string]any)
+	return e, ok
+}
+
 // isOurs is true for the entry that the hub's own applies keep.
-func isOurs(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == hubv1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+func (e entry) isOurs() bool {
+	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
 // WithoutOurs returns the entries that are not of the hub's manager, whatever the operation and subresource: a namespace that
@@ -28,134 +60,49 @@ func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntr
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }
 
-// ours returns the paths that the hub applied, or nil.
-func ours(obj *unstructured.Unstructured) *fieldpath.Set {
-	for _, e := range obj.GetManagedFields() {
-		if isOurs(e) {
-			return paths(e)
+// oursRaw returns what the hub applied, as it is written in the managedFields, or nil.
+func oursRaw(obj *unstructured.Unstructured) map[string]any {
+	for e := range entries(obj) {
+		if e.isOurs() {
+			return e.fields
 		}
 	}
 	return nil
 }
 
+// ours returns the paths that the hub applied, or nil.
+func ours(obj *unstructured.Unstructured) *fieldpath.Set { return pathsOf(oursRaw(obj)) }
+
 // paths returns what an entry covers, or nil if that cannot be read.
-func paths(e metav1.ManagedFieldsEntry) *fieldpath.Set {
-	if e.FieldsV1 == nil {
+func (e entry) paths() *fieldpath.Set { return pathsOf(e.fields) }
+
+func pathsOf(fields map[string]any) *fieldpath.Set {
+	if fields == nil {
 		return nil
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
-		return nil
-	}
-	return set
-}
-
-// canonical is the JSON of a value of an unstructured object; equal values give equal text.
-func canonical(v any) string {
-	switch v := v.(type) {
-	case string:
-		if isPlain(v) {
-			return `"` + v + `"`
-		}
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case bool:
-		return strconv.FormatBool(v)
-	}
-	text, err := json.Marshal(v)
-	if err != nil { // no JSON decoder makes such a value
-		return "?"
-	}
-	return string(text)
-}
-
-// isPlain is true for a text of which nothing is escaped in JSON, as is most of what objects hold.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
-}
-
-// list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the first
-// that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
-type list struct {
-	items  []any
-	fields []string
-	byKey  map[string]any
-	values map[string]bool
-}
-
-// find returns the item that a key, a value or an index of managedFields names.
-func (l *list) find(pe fieldpath.PathElement) (any, bool) {
-	switch {
-	case pe.Index != nil:
-		if *pe.Index >= 0 && *pe.Index < len(l.items) {
-			return l.items[*pe.Index], true
-		}
-	case pe.Value != nil:
-		if l.values == nil {
-			l.values = make(map[string]bool, len(l.items))
-			for _, item := range l.items {
-				l.values[canonical(item)] = true
-			}
-		}
-		v := (*pe.Value).Unstructured()
-		return v, l.values[canonical(v)]
-	case pe.Key != nil:
-		names, key := keyOf(pe)
-		if l.byKey == nil {
-			l.index(names)
-		}
-		if slices.Equal(names, l.fields) {
-			item, ok := l.byKey[key]
-			return item, ok
-		}
-	}
-	return nil, false
-}
-
-func (l *list) index(fields []string) {
-	l.fields, l.byKey = fields, make(map[string]any, len(l.items))
-	for _, item := range l.items {
-		m, ok := item.(map[string]any)
+	for _, raw := range slices.Sorted(maps.Keys(fields)) { // nearly the order of the set, which inserts
+		e, known, ok := readElement(raw, fields[raw])
 		if !ok {
+			return nil
+		}
+		if !known {
 			continue
 		}
-		values := make([]string, len(fields))
-		for i, f := range fields {
-			values[i] = canonical(m[f])
+		pe, err := fieldpath.DeserializePathElement(raw)
+		if err != nil {
+			return nil
 		}
-		l.byKey[strings.Join(values, ",")] = item
+		if e.member {
+			set.Members.Insert(pe)
+		}
+		if e.below != nil {
+			below := pathsOf(e.below)
+			if below == nil {
+				return nil
+			}
+			*set.Children.Descend(pe) = *below
+		}
 	}
-}
-
-func keyOf(pe fieldpath.PathElement) (fields []string, key string) {
-	values := make([]string, len(*pe.Key))
-	fields = make([]string, len(*pe.Key))
-	for i, f := range *pe.Key {
-		fields[i] = f.Name
-		values[i] = canonical(f.Value.Unstructured())
-	}
-	return fields, strings.Join(values, ",")
-}
-
-// child returns what a path element names below a value.
-func child(v any, l *list, pe fieldpath.PathElement) (any, bool) {
-	if pe.FieldName == nil {
-		return l.find(pe)
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil, false
-	}
-	c, ok := m[*pe.FieldName]
-	return c, ok
-}
-
-func listOf(v any) *list {
-	items, _ := v.([]any)
-	return &list{items: items}
+	return set
 }

@@ -74,15 +74,15 @@ spec:
         - {containerPort: 80, protocol: TCP, name: http}
 `
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
+func object(tb testing.TB, text string) *unstructured.Unstructured {
+	tb.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return u
 }

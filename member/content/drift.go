@@ -24,9 +24,12 @@ const mostDrifts = 3
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	d := drifts{}
 	var at []owner
-	for _, e := range live.GetManagedFields() {
-		if set := paths(e); set != nil && (e.Subresource == "" || e.Subresource == scaleSubresource) {
-			at = append(at, owner{name: e.Manager, ours: isOurs(e), set: set})
+	for e := range entries(live) {
+		if e.subresource != "" && e.subresource != scaleSubresource {
+			continue
+		}
+		if set := e.paths(); set != nil {
+			at = append(at, owner{name: e.manager, ours: e.isOurs(), set: set})
 		}
 	}
 	want, have := maps.Clone(manifest.Object), live.Object
@@ -103,19 +106,19 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
-	l := listOf(have)
+	l := listOf(have, &encoder{})
 	switch {
 	case keys != nil:
 		for _, w := range want {
 			item := keyElement(keys, w, have)
-			got, ok := l.find(item)
+			got, ok := l.find(textOf(item))
 			d.element(path, item, w, got, ok, inside)
 		}
 	case byValue:
 		for _, w := range want {
 			v := value.NewValueInterface(w)
 			item := fieldpath.PathElement{Value: &v}
-			got, ok := l.find(item)
+			got, ok := l.find(textOf(item))
 			d.element(path, item, w, got, ok, inside)
 		}
 	case !covers(have, want):
@@ -128,19 +131,26 @@ func shape(at []owner) (keys []string, byValue bool) {
 	for _, o := range at {
 		for pe := range o.set.Members.All() {
 			if pe.Key != nil {
-				keys, _ = keyOf(pe)
-				return keys, false
+				return fieldsOf(pe), false
 			}
 			byValue = byValue || pe.Value != nil
 		}
 		for pe := range o.set.Children.All() {
 			if pe.Key != nil {
-				keys, _ = keyOf(pe)
-				return keys, false
+				return fieldsOf(pe), false
 			}
 		}
 	}
 	return nil, byValue
+}
+
+// fieldsOf are the names of the fields of a key.
+func fieldsOf(pe fieldpath.PathElement) []string {
+	names := make([]string, len(*pe.Key))
+	for i, f := range *pe.Key {
+		names[i] = f.Name
+	}
+	return names
 }
 
 // keyElement is the path element of an item of the manifest. Key fields that the manifest leaves to their defaults, such as the

@@ -4,10 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
+	"slices"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Hash covers the live values at the paths that the hub applied, and these paths themselves, so that an edit of one of our
@@ -16,63 +17,132 @@ import (
 //
 // A leaf of the paths is hashed with all that is below it: without the schema, an atomic value cannot be told from an empty
 // one that others add to. The latter costs one apply that changes nothing, and gives the new hash.
+//
+// Rows keep hashes: another way to compute them costs an apply of every copy. It is called for each event of a member.
 func Hash(obj *unstructured.Unstructured) (text string, isOurs bool) {
-	set := ours(obj)
-	if set == nil {
+	fields := oursRaw(obj)
+	if fields == nil {
 		return "", false
 	}
-	d := digest{sum: sha256.New()}
-	d.write(set, obj.Object)
+	d, _ := digests.Get().(*digest)
+	defer d.free()
+	if !d.write(fields, obj.Object) {
+		return "", false
+	}
 	return d.end(), true
+}
+
+// Applied is true if the object has a readable entry of the hub in its managedFields, for one that Hash finds to be ours.
+func Applied(obj *unstructured.Unstructured) bool {
+	fields := oursRaw(obj)
+	return fields != nil && readable(fields)
+}
+
+func readable(fields map[string]any) bool {
+	for raw, value := range fields {
+		e, _, ok := readElement(raw, value)
+		if !ok || !readable(e.below) {
+			return false
+		}
+	}
+	return true
 }
 
 // digest collects what is hashed, so that the hash is called for many parts at once.
 type digest struct {
-	sum     hash.Hash
-	pending []byte
+	sum      hash.Hash
+	pending  []byte
+	encoder  encoder
+	elements []element // of the places that are being written
 }
 
-// write adds every member of the set and then what is below, in the set's own order, which is sorted.
-func (d *digest) write(set *fieldpath.Set, live any) {
-	l := listOf(live)
-	for pe := range set.Members.All() {
-		if below, ok := set.Children.Get(pe); ok && !below.Empty() {
-			d.put("member", element(pe)) // such as a list item: its fields follow below
-			continue
-		}
-		value, ok := child(live, l, pe)
-		if !ok {
-			d.put("missing", element(pe))
-			continue
-		}
-		d.put("value", element(pe), canonical(value))
+// digests are used again: a hub hashes thousands of small objects a second.
+var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
+
+// largestKept bounds the memory that stays with a digest after a large object.
+const largestKept = 64 << 10
+
+func (d *digest) free() {
+	if cap(d.pending)+cap(d.encoder.text) > largestKept {
+		return
 	}
-	for pe := range set.Children.All() {
-		below, _ := set.Children.Get(pe)
-		value, ok := child(live, l, pe)
-		d.put("into", element(pe), strconv.FormatBool(ok))
-		d.write(below, value)
+	d.sum.Reset()
+	clear(d.elements[:cap(d.elements)])
+	clear(d.encoder.names[:cap(d.encoder.names)])
+	d.pending, d.elements, d.encoder.text, d.encoder.names = d.pending[:0], d.elements[:0], d.encoder.text[:0], d.encoder.names[:0]
+	digests.Put(d)
+}
+
+// write adds every place that is a manager's and then what is below, both in the order of fieldpath. It is false if something
+// cannot be read.
+func (d *digest) write(fields map[string]any, live any) bool {
+	from := len(d.elements)
+	for raw, value := range fields {
+		e, known, ok := readElement(raw, value)
+		if !ok {
+			return false
+		}
+		if known {
+			d.elements = append(d.elements, e)
+		}
+	}
+	to := len(d.elements)
+	slices.SortFunc(d.elements[from:], compareElements)
+	l := listOf(live, &d.encoder)
+	for _, e := range d.elements[from:to] {
+		if !e.member {
+			continue
+		}
+		if e.below != nil {
+			d.put("member", e.text) // such as a list item: its fields follow below
+			continue
+		}
+		value, ok := child(live, l, e.text)
+		if !ok {
+			d.put("missing", e.text)
+			continue
+		}
+		d.put("value", e.text)
+		d.encoder.text = d.encoder.text[:0]
+		d.encoder.value(value)
+		put(d, d.encoder.text)
+	}
+	for i := from; i < to; i++ {
+		e := d.elements[i]
+		if e.below == nil {
+			continue
+		}
+		value, ok := child(live, l, e.text)
+		d.put("into", e.text, strconv.FormatBool(ok))
+		if !d.write(e.below, value) {
+			return false
+		}
 		d.put("out")
 	}
+	d.elements = d.elements[:from]
+	return true
 }
 
-func element(pe fieldpath.PathElement) string {
-	if pe.FieldName != nil {
-		return "f:" + *pe.FieldName // as below, at once
+// child returns what the text of a path element names below a value.
+func child(v any, l *list, text string) (any, bool) {
+	if text[0] != 'f' {
+		return l.find(text)
 	}
-	text, err := fieldpath.SerializePathElement(pe)
-	if err != nil {
-		return pe.String()
-	}
-	return text
+	m, _ := v.(map[string]any)
+	c, ok := m[text[2:]]
+	return c, ok
 }
 
-// put adds each part with its length, so that no two sequences give the same bytes.
 func (d *digest) put(parts ...string) {
 	for _, p := range parts {
-		d.pending = strconv.AppendInt(d.pending, int64(len(p)), 10)
-		d.pending = append(append(d.pending, ':'), p...)
+		put(d, p)
 	}
+}
+
+// put adds a part with its length, so that no two sequences give the same bytes.
+func put[T string | []byte](d *digest, part T) {
+	d.pending = strconv.AppendInt(d.pending, int64(len(part)), 10)
+	d.pending = append(append(d.pending, ':'), part...)
 	if len(d.pending) > 1<<10 {
 		d.sum.Write(d.pending)
 		d.pending = d.pending[:0]
@@ -81,5 +151,6 @@ func (d *digest) put(parts ...string) {
 
 func (d *digest) end() string {
 	d.sum.Write(d.pending)
-	return hex.EncodeToString(d.sum.Sum(nil)[:16])
+	d.pending = d.sum.Sum(d.pending[:0])
+	return hex.EncodeToString(d.pending[:sha256.Size/2])
 }

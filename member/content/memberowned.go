@@ -69,8 +69,11 @@ func ownedAlone(live *unstructured.Unstructured) *fieldpath.Set {
 	if alone == nil {
 		return &fieldpath.Set{}
 	}
-	for _, e := range live.GetManagedFields() {
-		if theirs := paths(e); theirs != nil && !isOurs(e) {
+	for e := range entries(live) {
+		if e.isOurs() {
+			continue
+		}
+		if theirs := e.paths(); theirs != nil {
 			alone = alone.Difference(theirs)
 		}
 	}
@@ -99,8 +102,8 @@ func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bo
 func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	for n := 1; n < len(steps); n++ {
 		asOne, inParts := false, false
-		for _, e := range live.GetManagedFields() {
-			if set := paths(e); set != nil {
+		for e := range entries(live) {
+			if set := e.paths(); set != nil {
 				below, whole := descend(set, steps[:n])
 				asOne, inParts = asOne || whole, inParts || below != nil
 			}
@@ -146,8 +149,7 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	byKey := map[string]*fieldpath.Set{}
 	for pe := range set.Children.All() {
 		if pe.Key != nil {
-			_, key := keyOf(pe)
-			byKey[key], _ = set.Children.Get(pe)
+			byKey[textOf(pe)], _ = set.Children.Get(pe)
 		}
 	}
 	values := map[string]bool{}
@@ -163,7 +165,7 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 		case byValue && values[canonical(item)]:
 			out = append(out, item)
 		case keys != nil && isMap:
-			below := byKey[itemKey(m, keys)]
+			below := byKey[textOf(keyElement(keys, m, nil))]
 			if below == nil {
 				continue
 			}
@@ -183,14 +185,6 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-func itemKey(item map[string]any, keys []string) string {
-	values := make([]string, len(keys))
-	for i, k := range keys {
-		values[i] = canonical(item[k])
-	}
-	return strings.Join(values, ",")
-}
-
 // autoscaler is the field manager of the HorizontalPodAutoscaler controller. It is the only one in kube-controller-manager that
 // writes by the scale subresource.
 const (
@@ -201,11 +195,11 @@ const (
 // Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler was the last to set.
 func Autoscaled(live *unstructured.Unstructured) []string {
 	var out []string
-	for _, e := range live.GetManagedFields() {
-		if e.Manager != autoscaler || e.Subresource != scaleSubresource || e.Operation != metav1.ManagedFieldsOperationUpdate {
+	for e := range entries(live) {
+		if e.manager != autoscaler || e.subresource != scaleSubresource || e.operation != string(metav1.ManagedFieldsOperationUpdate) {
 			continue
 		}
-		if set := paths(e); set != nil {
+		if set := e.paths(); set != nil {
 			for p := range set.All() {
 				if pointer, ok := pointerOf(p); ok {
 					out = append(out, pointer)

@@ -1,0 +1,32 @@
+package content_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/hanse-dev/hanse/member/content"
+)
+
+// widget is an object of 1 KiB as a member's server gives it back: applied by the hub, its status by an operator.
+func widget(tb testing.TB) string {
+	tb.Helper()
+	text, err := os.ReadFile("testdata/widget.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func BenchmarkHash(b *testing.B) {
+	for name, text := range map[string]string{"widget": widget(b), "deployment": live} {
+		b.Run(name, func(b *testing.B) {
+			u := object(b, text)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ours := content.Hash(u); !ours {
+					b.Fatal("not ours")
+				}
+			}
+		})
+	}
+}

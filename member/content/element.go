@@ -1,0 +1,158 @@
+package content
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// element is a path element of managedFields, with what is below it.
+type element struct {
+	raw    string         // as it is written there
+	text   string         // as our encoder writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
+	member bool           // the place itself is the manager's
+	below  map[string]any // nil if there is nothing
+}
+
+// readElement reads one entry of the maps that fieldsV1 is made of. known is false for what is no path element, or one of a kind
+// that is not known and means nothing to us; ok is false if it cannot be read.
+func readElement(raw string, value any) (e element, known, ok bool) {
+	if raw == "." {
+		return element{}, false, true
+	}
+	if len(raw) < 2 || raw[1] != ':' {
+		return element{}, false, false
+	}
+	if !isKnown(raw) {
+		return element{}, false, true
+	}
+	e = element{raw: raw}
+	if value != nil { // null says as much as an empty map
+		if e.below, ok = value.(map[string]any); !ok {
+			return element{}, false, false
+		}
+	}
+	_, e.member = e.below["."]
+	if !hasElements(e.below) {
+		e.below, e.member = nil, true
+	}
+	e.text, ok = elementText(raw)
+	return e, ok, ok
+}
+
+// kinds are the beginnings of path elements, in the order of fieldpath: fields, keys, values and indices.
+const kinds = "fkvi"
+
+func isKnown(raw string) bool { return strings.IndexByte(kinds, raw[0]) >= 0 }
+
+// hasElements is true if a map names anything that is known, or that cannot be read.
+func hasElements(fields map[string]any) bool {
+	for raw := range fields {
+		if raw != "." && (len(raw) < 2 || raw[1] != ':' || isKnown(raw)) {
+			return true
+		}
+	}
+	return false
+}
+
+// elementText is a path element in the encoder's writing. Servers write nearly all of them so.
+func elementText(raw string) (text string, ok bool) {
+	switch content := raw[2:]; raw[0] {
+	case 'f':
+		return raw, true
+	case 'v':
+		ok = isPlainScalar(content)
+	case 'k':
+		ok = isPlainKey(content)
+	}
+	if ok {
+		return raw, true
+	}
+	pe, err := fieldpath.DeserializePathElement(raw)
+	if err != nil {
+		return "", false
+	}
+	return textOf(pe), true
+}
+
+// textOf is the text of a path element.
+func textOf(pe fieldpath.PathElement) string {
+	var e encoder
+	switch {
+	case pe.FieldName != nil:
+		return "f:" + *pe.FieldName
+	case pe.Index != nil:
+		return "i:" + strconv.Itoa(*pe.Index)
+	case pe.Value != nil:
+		e.text = append(e.text, "v:"...)
+		e.value((*pe.Value).Unstructured())
+	case pe.Key != nil:
+		e.text = append(e.text, "k:"...)
+		e.key(len(*pe.Key), func(i int) (string, any) { return (*pe.Key)[i].Name, (*pe.Key)[i].Value.Unstructured() })
+	}
+	return string(e.text)
+}
+
+// key writes an object of n fields in their order.
+func (e *encoder) key(n int, field func(int) (name string, value any)) {
+	e.text = append(e.text, '{')
+	for i := range n {
+		if i > 0 {
+			e.text = append(e.text, ',')
+		}
+		name, value := field(i)
+		e.string(name)
+		e.text = append(e.text, ':')
+		e.value(value)
+	}
+	e.text = append(e.text, '}')
+}
+
+// compareElements is the order of fieldpath: kind by kind, and numbers by their size.
+func compareElements(a, b element) int {
+	if c := cmp.Compare(strings.IndexByte(kinds, a.raw[0]), strings.IndexByte(kinds, b.raw[0])); c != 0 {
+		return c
+	}
+	c := 0
+	switch a.raw[0] {
+	case 'f':
+	case 'k':
+		c = compareKeys(a.text[2:], b.text[2:])
+	default:
+		c = compareScalars(a.text[2:], b.text[2:])
+	}
+	return cmp.Or(c, strings.Compare(a.raw, b.raw))
+}
+
+func compareKeys(a, b string) int {
+	a, b = a[1:len(a)-1], b[1:len(b)-1]
+	for a != "" && b != "" {
+		var nameA, nameB, valueA, valueB string
+		nameA, valueA, a = cutField(a)
+		nameB, valueB, b = cutField(b)
+		if c := cmp.Or(compareScalars(nameA, nameB), compareScalars(valueA, valueB)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// compareScalars compares JSON texts: numbers, then strings, booleans, lists, maps and null.
+func compareScalars(a, b string) int {
+	rankA, rankB := scalarRank(a), scalarRank(b)
+	switch {
+	case rankA != rankB:
+		return cmp.Compare(rankA, rankB)
+	case rankA == 0:
+		x, _ := strconv.ParseFloat(a, 64)
+		y, _ := strconv.ParseFloat(b, 64)
+		return cmp.Compare(x, y)
+	}
+	return strings.Compare(strings.TrimSuffix(a, `"`), strings.TrimSuffix(b, `"`))
+}
+
+func scalarRank(text string) int {
+	return strings.IndexByte(`"ft[{n`, text[0]) + 1 // 0: a number
+}

@@ -1,0 +1,77 @@
+package content
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the first
+// that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
+type list struct {
+	items  []any
+	e      *encoder
+	byKey  map[string]any // by the text of their keys
+	values map[string]any // by their own text
+}
+
+func listOf(v any, e *encoder) *list {
+	items, _ := v.([]any)
+	return &list{items: items, e: e}
+}
+
+// find returns the item that the text of a key, a value or an index names.
+func (l *list) find(text string) (item any, ok bool) {
+	if len(l.items) == 0 {
+		return nil, false
+	}
+	switch content := text[2:]; text[0] {
+	case 'i':
+		if i, err := strconv.Atoi(content); err == nil && i >= 0 && i < len(l.items) {
+			return l.items[i], true
+		}
+	case 'v':
+		if l.values == nil {
+			l.values = make(map[string]any, len(l.items))
+			for _, item := range l.items {
+				l.e.text = l.e.text[:0]
+				l.e.value(item)
+				l.values[string(l.e.text)] = item
+			}
+		}
+		item, ok = l.values[content]
+	case 'k':
+		if l.byKey == nil {
+			l.index(namesOf(content))
+		}
+		item, ok = l.byKey[content]
+	}
+	return item, ok
+}
+
+func (l *list) index(names []string) {
+	l.byKey = make(map[string]any, len(l.items))
+	for _, item := range l.items {
+		m, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		l.e.text = l.e.text[:0]
+		l.e.key(len(names), func(i int) (string, any) { return names[i], m[names[i]] })
+		l.byKey[string(l.e.text)] = item
+	}
+}
+
+// namesOf are the fields of the text of a key.
+func namesOf(key string) []string {
+	var names []string
+	for rest := key[1 : len(key)-1]; rest != ""; {
+		var token string
+		token, _, rest = cutField(rest)
+		name := token[1 : len(token)-1]
+		if !isPlainString(token) {
+			_ = json.Unmarshal([]byte(token), &name) // our encoder wrote it
+		}
+		names = append(names, name)
+	}
+	return names
+}
