@@ -127,9 +127,7 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 // applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it. What
 // comes of it is settled unless the object has changed since, or somebody else has a field with another value: an autoscaler, say.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
-	manifest = manifest.DeepCopy()
-	manifest.SetResourceVersion(in.Observed)
-	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
+	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
 	case isFieldConflict(err) || isChanged(err) || isGone(err):
 		return member.Outcome{}, false
@@ -148,9 +146,7 @@ const noVersion = "1"
 // createUnread makes an object of which nothing is known to be there. That is settled unless there is one, or a server takes the
 // version for that of an object which is gone.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
-	manifest = manifest.DeepCopy()
-	manifest.SetResourceVersion(noVersion)
-	out, again := a.create(ctx, t, in, manifest)
+	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
 }
 

@@ -11,12 +11,12 @@ import (
 )
 
 // mark returns the manifest as it is sent: with the marks of the hub, and of the metadata only names, labels and annotations.
-// Finalizers and owners of the hub would bind a member object to what is not there.
+// Finalizers and owners of the hub would bind a member object to what is not there. All but the metadata is shared with the
+// manifest that was asked for: nothing here writes below it.
 func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
-	content := maps.Clone(in.Manifest.Object)
-	delete(content, "status")
-	delete(content, "metadata")
-	out := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	out := &unstructured.Unstructured{Object: maps.Clone(in.Manifest.Object)}
+	delete(out.Object, "status")
+	delete(out.Object, "metadata")
 	out.SetName(in.Manifest.GetName())
 	out.SetNamespace(in.Manifest.GetNamespace())
 
@@ -28,6 +28,15 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	annotations[hubv1.OwnerAnnotation] = in.Owner.Owner(in.OwnerUID)
 	annotations[hubv1.DigestAnnotation] = in.Digest
 	out.SetAnnotations(annotations)
+	return out
+}
+
+// onVersion returns the manifest for a write on this version only. It shares all but the metadata with the one that is given.
+func onVersion(manifest *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
+	metadata, _ := manifest.Object["metadata"].(map[string]any)
+	out.Object["metadata"] = maps.Clone(metadata)
+	out.SetResourceVersion(version)
 	return out
 }
 

@@ -32,7 +32,7 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
 	marked := err == nil
-	_, hubApplied := content.Hash(live)
+	hubApplied := content.Applied(live)
 	known := confirmed != "" && live.GetUID() == confirmed && (hubApplied || label != "")
 	switch {
 	case label != "" && label != string(a.hubUID):

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,9 +88,12 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 			scaled = append(scaled, pointer)
 		}
 	}
-	sent = manifest.DeepCopy()
-	sent.SetResourceVersion(live.GetResourceVersion())
-	content.LeaveToMember(sent, live, append(scaled[:len(scaled):len(scaled)], in.MemberOwned...))
+	left := slices.Concat(scaled, in.MemberOwned)
+	if len(left) > 0 {
+		manifest = manifest.DeepCopy() // fields are taken out of it
+	}
+	sent = onVersion(manifest, live.GetResourceVersion())
+	content.LeaveToMember(sent, live, left)
 	return sent, scaled
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -283,7 +284,12 @@ func (w *world) delete() {
 // apply applies and fails the test if the outcome is another one.
 func (w *world) apply(in member.ApplyIntent, want result) member.Outcome {
 	w.Helper()
-	return w.check(w.applier.Apply(w.Context(), in), want)
+	before := in.Manifest.DeepCopy()
+	out := w.applier.Apply(w.Context(), in)
+	if diff := cmp.Diff(before, in.Manifest); diff != "" {
+		w.Errorf("the manifest was changed: %s", diff)
+	}
+	return w.check(out, want)
 }
 
 func (w *world) withdraw(in member.WithdrawIntent, want result) member.Outcome {

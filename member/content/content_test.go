@@ -180,8 +180,33 @@ func TestHashIsOursOnlyWithAnApplyEntryOfTheHub(t *testing.T) {
 			tc.edit(&e)
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			u.SetManagedFields([]metav1.ManagedFieldsEntry{e})
-			if _, got := content.Hash(u); got != tc.want {
-				t.Errorf("ours %v, want %v", got, tc.want)
+			if _, got := content.Hash(u); got != tc.want || content.Applied(u) != tc.want {
+				t.Errorf("ours %v, applied %v, want %v", got, content.Applied(u), tc.want)
+			}
+		})
+	}
+}
+
+func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
+	for name, nonsense := range map[string]any{
+		"no map":                     "x",
+		"a manager that is no text":  map[string]any{"manager": int64(7)},
+		"a manager of ours as a map": map[string]any{"manager": map[string]any{"hanse": "hanse"}, "operation": "Apply"},
+		"a subresource of ours that is no text": map[string]any{
+			"manager": "hanse", "operation": "Apply", "subresource": false, "fieldsV1": map[string]any{"f:spec": map[string]any{}},
+		},
+		"paths that are no map": map[string]any{"manager": "other", "operation": "Update", "fieldsV1": []any{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := object(t, live)
+			want, _ := content.Hash(u)
+			metadata := u.Object["metadata"].(map[string]any)
+			metadata["managedFields"] = append([]any{nonsense}, metadata["managedFields"].([]any)...)
+			if got, ours := content.Hash(u); got != want || !ours || !content.Applied(u) {
+				t.Errorf("hash %s, ours %v, want %s", got, ours, want)
+			}
+			if drift := content.Drift(u, u); drift != nil {
+				t.Errorf("drift %v", drift)
 			}
 		})
 	}
