@@ -15,6 +15,7 @@ breaches=(
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
+	"replicas         $hanse/placement"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
 	"kindwatch        $hanse/member"
@@ -44,7 +45,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api kindwatch placement overrides hub member)
+folders=$(printf './%s/...\n' api kindwatch placement replicas overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

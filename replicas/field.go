@@ -1,0 +1,148 @@
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	replicasPath    = "/spec/replicas"
+	completionsPath = "/spec/completions"
+	parallelismPath = "/spec/parallelism"
+)
+
+var (
+	deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	replicaSet = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	job        = schema.GroupKind{Group: "batch", Kind: "Job"}
+)
+
+// Field is the number of an object that is divided.
+type Field struct {
+	// Path is the JSON pointer to it.
+	Path string
+	// Total is its value.
+	Total int64
+	// Fixed says that a member does not take another value once it has one.
+	Fixed bool
+}
+
+var (
+	errMissing   = errors.New("it is not there: set it on the hub object, or correct spec.replicas.path")
+	errNoInteger = errors.New("it is not a whole number between 0 and 2147483647")
+	errIndexed   = errors.New("every copy of a Job with completionMode Indexed would begin with index 0 and do the same work: " +
+		"use NonIndexed, or spec.replicas.type Duplicate")
+)
+
+// CheckKind says why objects of a kind cannot be divided as the placement asks, whatever they are. scalePath is where the kind's definition says
+// that its scale subresource has the replicas, such as ".spec.replicas"; empty if there is none. It is named in the error and never followed:
+// Prometheus' is .spec.shards, each of which holds other data.
+func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
+	if !NeedsPath(kind, &spec.Replicas) {
+		return nil
+	}
+	suggestion := "its definition has no scale path to suggest one"
+	if scalePath != "" {
+		suggestion = fmt.Sprintf("the scale path of its definition suggests %s, if what that counts can be divided", pointerOf(scalePath))
+	}
+	return fmt.Errorf("dividing the replicas of a %s: which field has them is not known: set spec.replicas.path; %s", kind, suggestion)
+}
+
+// NeedsPath says whether the policy has to say where a kind has its replicas and does not.
+func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
+	return policy.Divides() && policy.Path == "" && kind != deployment && kind != replicaSet && kind != job
+}
+
+// pointerOf a JSON path of a definition, which has only dots and names.
+func pointerOf(jsonPath string) string { return strings.ReplaceAll(jsonPath, ".", "/") }
+
+// Locate finds what of an object is divided.
+func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstructured.Unstructured, scalePath string) (Field, error) {
+	if err := CheckKind(kind, spec, scalePath); err != nil {
+		return Field{}, err
+	}
+	f := Field{Path: spec.Replicas.Path}
+	if f.Path == "" {
+		f.Path = knownPath(kind, template)
+	}
+	f.Fixed = kind == job && f.Path == completionsPath
+	for _, owned := range spec.Apply.MemberOwnedFields {
+		if within(owned, f.Path) || within(f.Path, owned) {
+			return Field{}, fmt.Errorf("dividing %s: spec.apply.memberOwnedFields leaves %s to members: take it out there, or set spec.replicas.type to Duplicate", f.Path, owned)
+		}
+	}
+	total, err := numberAt(template, f.Path)
+	if errors.Is(err, errMissing) && spec.Replicas.Path == "" {
+		total, err = 1, nil // as the API server of these kinds has it
+	}
+	if err == nil && f.Fixed && isIndexed(template) {
+		err = errIndexed
+	}
+	if err != nil {
+		return Field{}, fmt.Errorf("dividing %s of the %s: %w", f.Path, template.GetKind(), err)
+	}
+	f.Total = total
+	return f, nil
+}
+
+// knownPath of the kinds that need not be told. The work of a Job is what is to be completed; how many pods do it at a time follows from that.
+// One without completions is a queue that ends when its pods find nothing more, and what can be divided is the pods.
+func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
+	if kind != job {
+		return replicasPath
+	}
+	if _, err := numberAt(template, completionsPath); errors.Is(err, errMissing) {
+		return parallelismPath
+	}
+	return completionsPath
+}
+
+func isIndexed(template *unstructured.Unstructured) bool {
+	mode, _, _ := unstructured.NestedString(template.Object, "spec", "completionMode")
+	return mode == "Indexed"
+}
+
+// within says whether a pointer is at or below another one.
+func within(pointer, other string) bool {
+	return pointer == other || strings.HasPrefix(pointer, other+"/")
+}
+
+func numberAt(template *unstructured.Unstructured, pointer string) (int64, error) {
+	var at any = template.Object
+	for _, step := range steps(pointer) {
+		fields, ok := at.(map[string]any)
+		if !ok {
+			return 0, errMissing
+		}
+		at = fields[step]
+	}
+	n, ok := at.(int64)
+	if f, isFloat := at.(float64); isFloat && f == math.Trunc(f) && math.Abs(f) <= Unlimited {
+		n, ok = int64(f), true
+	}
+	switch {
+	case at == nil:
+		return 0, errMissing
+	case !ok || n < 0 || n > Unlimited:
+		return 0, errNoInteger
+	}
+	return n, nil
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// steps of a JSON pointer, all of which are keys.
+func steps(pointer string) []string {
+	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, s := range out {
+		out[i] = unescape.Replace(s)
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	podresource "k8s.io/component-helpers/resource"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to what one replica asks for")
+
+// Requests are what one replica of the object asks of a cluster: what the policy says, or else what a scheduler counts for a pod of its
+// template. One pod is part of it.
+func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured) (corev1.ResourceList, error) {
+	requests := policy.Requests.DeepCopy()
+	if requests == nil {
+		pod, err := podOf(template)
+		if err != nil {
+			return nil, fmt.Errorf("finding what one replica of the %s asks for: %w", template.GetKind(), err)
+		}
+		requests = podresource.PodRequests(pod, podresource.PodResourcesOptions{})
+	}
+	if _, ok := requests[corev1.ResourcePods]; !ok {
+		requests[corev1.ResourcePods] = resource.MustParse("1")
+	}
+	return requests, nil
+}
+
+func podOf(template *unstructured.Unstructured) (*corev1.Pod, error) {
+	raw, found, err := unstructured.NestedFieldNoCopy(template.Object, "spec", "template")
+	fields, ok := raw.(map[string]any)
+	if err != nil || !found || !ok {
+		return nil, errNoTemplate
+	}
+	var t corev1.PodTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &t); err != nil {
+		return nil, fmt.Errorf("reading /spec/template as a pod template: %w", err)
+	}
+	if len(t.Spec.Containers) == 0 {
+		return nil, errNoTemplate
+	}
+	// What is not said is taken from the limits, as an API server does when it makes the pod.
+	for _, list := range [][]corev1.Container{t.Spec.Containers, t.Spec.InitContainers} {
+		for i := range list {
+			list[i].Resources.Requests = orLimits(list[i].Resources)
+		}
+	}
+	return &corev1.Pod{Spec: t.Spec}, nil
+}
+
+func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
+	out := r.Requests.DeepCopy()
+	for name, limit := range r.Limits {
+		if _, ok := out[name]; ok {
+			continue
+		}
+		if out == nil {
+			out = corev1.ResourceList{}
+		}
+		out[name] = limit
+	}
+	return out
+}
+
+// Room is how many replicas fit into what can be allocated. A resource of which the cluster says nothing has no room, but for pods, which not
+// every kind of node counts.
+func Room(allocatable, requests corev1.ResourceList) int64 {
+	room := int64(Unlimited)
+	for name, want := range requests {
+		have, known := allocatable[name]
+		if want.Sign() <= 0 || !known && name == corev1.ResourcePods {
+			continue
+		}
+		room = min(room, times(have, want))
+	}
+	return max(0, room)
+}
+
+// times is how often want, which is more than nothing, fits into have.
+func times(have, want resource.Quantity) int64 {
+	const whole = math.MaxInt64 / 1000 // above it a thousandth cannot be counted
+	if have.Value() >= whole || want.Value() >= whole {
+		return have.Value() / max(1, want.Value())
+	}
+	return have.MilliValue() / max(1, want.MilliValue())
+}

@@ -1,0 +1,127 @@
+package replicas
+
+import (
+	"cmp"
+	"slices"
+)
+
+// spread gives every slot its part of the total by weight, within its bounds. If the total does not reach for what each slot is to have at least,
+// it is divided towards that by the same weights; slots without weight come last.
+func spread(open []slot, total int64) {
+	least, room := int64(0), int64(0)
+	for i := range open {
+		if open[i].weight == 0 {
+			open[i].hi = open[i].lo
+		}
+		least += open[i].lo
+		room += open[i].hi
+	}
+	total = min(total, room)
+	if total >= least {
+		fill(open, total)
+		return
+	}
+	heavy, light, need := []slot{}, []slot{}, int64(0)
+	for _, s := range open {
+		s.hi, s.lo = s.lo, 0
+		if s.weight == 0 {
+			s.weight = 1
+			light = append(light, s)
+			continue
+		}
+		need += s.hi
+		heavy = append(heavy, s)
+	}
+	fill(heavy, min(total, need))
+	fill(light, total-min(total, need))
+	copy(open, heavy)
+	copy(open[len(heavy):], light)
+}
+
+// fill divides a total between the sum of the lower and the sum of the upper bounds; a slot with room above its lower bound has a weight.
+// The exact share of a slot is level * weight, within its bounds, at the one level at which the shares add up to the total.
+func fill(open []slot, total int64) {
+	level, per := levelOf(open, total) // the level is level/per
+	left := total
+	for i := range open {
+		s := &open[i]
+		product := level * s.weight
+		s.exact, s.spare = product/per, product%per
+		switch {
+		case s.exact < s.lo:
+			s.exact, s.spare = s.lo, 0
+		case s.exact >= s.hi:
+			s.exact, s.spare = s.hi, 0
+		}
+		s.share = s.exact
+		left -= s.exact
+	}
+	roundUp(open, left)
+}
+
+// roundUp gives one more to as many slots as there are left: first to those that have it already, then to the largest remainders.
+func roundUp(open []slot, left int64) {
+	var due []*slot
+	for i := range open {
+		if open[i].spare > 0 {
+			due = append(due, &open[i])
+		}
+	}
+	slices.SortFunc(due, func(a, b *slot) int {
+		return cmp.Or(first(a.held > a.exact, b.held > b.exact), cmp.Compare(b.spare, a.spare), cmp.Compare(a.name, b.name))
+	})
+	for _, s := range due[:min(left, int64(len(due)))] {
+		s.share++
+	}
+}
+
+// first puts what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// edge is a level, at/weight, at which a slot leaves its lower bound or reaches its upper one.
+type edge struct {
+	slot  *slot
+	at    int64
+	upper bool
+}
+
+// levelOf finds the level as a fraction. As it rises from 0, each slot stands at its lower bound, then grows with its weight, then stands at
+// its upper bound; so between two edges it is known what grows. No product exceeds 2^62: levels and weights are at most 2^31.
+func levelOf(open []slot, total int64) (level, per int64) {
+	var edges []edge
+	standing, growing := int64(0), int64(0) // what slots at a bound have; the weight of the others
+	for i := range open {
+		s := &open[i]
+		standing += s.lo
+		if s.hi > s.lo {
+			edges = append(edges, edge{s, s.lo, false}, edge{s, s.hi, true})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.at*b.slot.weight, b.at*a.slot.weight), first(!a.upper, !b.upper))
+	})
+	for _, e := range edges {
+		missing := total - standing
+		switch {
+		case growing == 0 && missing <= 0:
+			return e.at, e.slot.weight
+		case growing > 0 && e.at >= (missing*e.slot.weight+growing-1)/growing:
+			return missing, growing
+		case e.upper:
+			growing -= e.slot.weight
+			standing += e.slot.hi
+		default:
+			growing += e.slot.weight
+			standing -= e.slot.lo
+		}
+	}
+	return 0, 1 // there is nothing to divide
+}

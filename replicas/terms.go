@@ -1,0 +1,88 @@
+package replicas
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Terms are the weights and limits of a policy, ready to be asked.
+type Terms struct {
+	weights []term[int32]
+	limits  []term[hubv1.ReplicaLimit]
+}
+
+// term is one entry of a list.
+type term[T any] struct {
+	names    []string
+	selector labels.Selector
+	says     T
+}
+
+// TermsOf reads the selectors of a policy.
+func TermsOf(way hubv1.DividePolicy) (Terms, error) {
+	var t Terms
+	for i, w := range way.Weights {
+		entry, err := termOf(w.Clusters, w.Weight)
+		if err != nil {
+			return Terms{}, fmt.Errorf("reading spec.replicas.divide.weights[%d].clusters.labelSelector: %w", i, err)
+		}
+		t.weights = append(t.weights, entry)
+	}
+	for i, l := range way.Limits {
+		entry, err := termOf(l.Clusters, l)
+		if err != nil {
+			return Terms{}, fmt.Errorf("reading spec.replicas.divide.limits[%d].clusters.labelSelector: %w", i, err)
+		}
+		t.limits = append(t.limits, entry)
+	}
+	return t, nil
+}
+
+func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
+	t := term[T]{selector: labels.Everything(), says: says}
+	if clusters == nil {
+		return t, nil
+	}
+	t.names = clusters.Names
+	if clusters.LabelSelector == nil {
+		return t, nil
+	}
+	sel, err := metav1.LabelSelectorAsSelector(clusters.LabelSelector)
+	t.selector = sel
+	return t, err
+}
+
+// Cluster has the weight and the limits of a cluster, by its name and what selectors see of it.
+func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
+	c := Cluster{Name: name, Max: Unlimited, Room: Unlimited}
+	if t.weights == nil {
+		c.Weight = 1
+	} else if w := selecting(t.weights, name, selectable); w != nil {
+		c.Weight = int64(*w)
+	}
+	if l := selecting(t.limits, name, selectable); l != nil {
+		if l.MinReplicas != nil {
+			c.Min = int64(*l.MinReplicas)
+		}
+		if l.MaxReplicas != nil {
+			c.Max = int64(*l.MaxReplicas)
+		}
+	}
+	return c
+}
+
+// selecting returns what the first entry says that selects the cluster.
+func selecting[T any](terms []term[T], name string, selectable map[string]string) *T {
+	for i := range terms {
+		t := &terms[i]
+		if (len(t.names) == 0 || slices.Contains(t.names, name)) && t.selector.Matches(labels.Set(selectable)) {
+			return &t.says
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package replicas
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Value is a number that the manifest of a cluster has in place of the hub object's.
+type Value struct {
+	// Path is a JSON pointer.
+	Path   string
+	Number int64
+}
+
+// Values are what the manifest for a cluster says, by the decision. decided is false if the binding divides and has no share for the cluster
+// yet: the hub object's own number would be that of all clusters together.
+//
+// A Job whose completions are divided has its parallelism divided with them, so that all clusters end at about the same time: in proportion,
+// at least one where there is work, and none where the hub object has none.
+func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) (values []Value, decided bool) {
+	if binding.Division == nil {
+		return nil, true
+	}
+	target := binding.Target(cluster)
+	if target == nil || target.Replicas == nil {
+		return nil, false
+	}
+	values = []Value{{Path: binding.Division.Path, Number: int64(*target.Replicas)}}
+	if binding.ObjectRef.GroupVersionKind().GroupKind() == job && binding.Division.Path == completionsPath {
+		values = append(values, Value{Path: parallelismPath, Number: parallelism(binding, cluster, template)})
+	}
+	return values, true
+}
+
+func parallelism(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) int64 {
+	total, err := numberAt(template, parallelismPath)
+	if err != nil {
+		total = 1 // as the API server has it
+	}
+	if total == 0 {
+		return 0
+	}
+	var working []slot
+	for _, t := range binding.Clusters {
+		if t.State == hubv1.TargetPresent && t.Replicas != nil && *t.Replicas > 0 {
+			n := bounded(int64(*t.Replicas))
+			working = append(working, slot{name: t.Name, weight: n, lo: 1, hi: n})
+		}
+	}
+	spread(working, max(total, int64(len(working))))
+	for _, s := range working {
+		if s.name == cluster {
+			return s.share
+		}
+	}
+	return 0
+}
