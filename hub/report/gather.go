@@ -52,7 +52,7 @@ func (r *run) statusMode(ctx context.Context) (hubv1.StatusMode, error) {
 		if ref.Kind == "ClusterPlacement" {
 			p = &hubv1.ClusterPlacement{}
 		}
-		err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, p)
+		err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, p, client.UnsafeDisableDeepCopy)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
@@ -108,7 +108,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 	}
 	// No link: it was refused, or the cluster is gone.
 	var c hubv1.MemberCluster
-	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c); client.IgnoreNotFound(err) != nil {
+	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
 	}
 	if c.Name == "" {

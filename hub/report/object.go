@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/rollup"
@@ -240,18 +239,18 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	object.SetName(r.template.GetName())
 	object.SetUID(r.template.GetUID())
 	if status != nil {
-		object.Object["status"] = (&unstructured.Unstructured{Object: status}).DeepCopy().Object
+		object.Object["status"] = status
 	}
-	err := r.reporter.writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(hubv1.StatusFieldManager))
+	answer, err := r.reporter.writer.apply(ctx, r.definition.resource, object)
 	if err != nil {
 		return r.refused(err)
 	}
 	hubWrites.WithLabelValues(r.id.Kind, writeStatus).Inc()
-	result, _ := object.Object["status"].(map[string]any)
+	result := answer.Status
 	if result == nil {
 		result = map[string]any{}
 	}
-	r.merged = merged{sent: status, resourceVersion: object.GetResourceVersion(), result: result}
+	r.merged = merged{sent: status, resourceVersion: answer.Metadata.ResourceVersion, result: result}
 	if equality.Semantic.DeepEqual(status, result) {
 		r.merged.sent = nil
 	}

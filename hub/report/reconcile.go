@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,7 +34,7 @@ type run struct {
 	reporter *Reporter
 	key      types.NamespacedName
 	id       hubv1.ObjectIdentity
-	binding  hubv1.BindingObject // with the status as the server has it; shared with the cache until it is written
+	binding  hubv1.BindingObject // with the status as the server has it; what it points to is shared with the cache
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
@@ -135,16 +137,13 @@ func (r *run) report() {
 		}
 	}
 	previous := *r.binding.BindingStatus()
-	r.rows = rollup.Rows(previous, in)
-	r.after = rollup.Status(previous, in)
+	r.after, r.rows = rollup.Status(previous, in)
 	r.decision()
 }
 
 // unsettled puts the writing off, for a bounded time, if a result that is on its way would change what is written.
 func (r *run) unsettled() bool {
-	before := r.binding.BindingStatus()
-	same := equality.Semantic.DeepEqual(*before, r.after)
-	if fails(before, &r.after) || (!r.othersDue && (!r.unseen || same)) {
+	if !r.othersDue && (!r.unseen || !r.changed()) || fails(r.binding.BindingStatus(), &r.after) {
 		return false
 	}
 	e, unlock := r.entry()
@@ -163,6 +162,33 @@ func (r *run) unsettled() bool {
 	return true
 }
 
+// changed says whether the status to be is another one.
+func (r *run) changed() bool {
+	before, after := *r.binding.BindingStatus(), r.after
+	if !slices.EqualFunc(before.Clusters, after.Clusters, sameRow) {
+		return true
+	}
+	before.Clusters, after.Clusters = nil, nil
+	return !equality.Semantic.DeepEqual(before, after)
+}
+
+// sameRow compares without reflection: there are as many rows as copies.
+func sameRow(a, b hubv1.ClusterRow) bool {
+	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) || !sameObserved(a.Observed, b.Observed) {
+		return false
+	}
+	a.LastTransitionTime, a.LastObservedTime, a.Observed = nil, nil, nil
+	b.LastTransitionTime, b.LastObservedTime, b.Observed = nil, nil, nil
+	return a == b
+}
+
+func sameObserved(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return bytes.Equal(a.Raw, b.Raw)
+}
+
 // fails is true if a row tells of a failure that was not told before.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
@@ -173,20 +199,17 @@ func fails(before, after *hubv1.BindingStatus) bool {
 
 // writeBinding writes the binding's status if it changed.
 func (r *run) writeBinding(ctx context.Context) error {
-	before := r.binding.BindingStatus()
-	if equality.Semantic.DeepEqual(*before, r.after) || !r.mayWrite(before) {
+	before := *r.binding.BindingStatus()
+	if !r.changed() || !r.mayWrite(&before) {
 		return nil
 	}
-	base := r.binding
-	r.binding = base.DeepCopyObject().(hubv1.BindingObject)
-	*r.binding.BindingStatus() = r.after
-	err := r.reporter.writer.Status().Patch(ctx, r.binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	version, err := r.reporter.writer.rows(ctx, r.binding, &r.after)
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
 		// The scheduler or another replica was faster; its write wakes this binding as soon as the cache has it.
-		e.refused, e.behind = base.GetResourceVersion(), true
+		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, soon, normalPriority)
 		return nil
 	case apierrors.IsNotFound(err):
@@ -194,14 +217,12 @@ func (r *run) writeBinding(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("writing the status of binding %s: %w", r.key, err)
 	}
-	e.written, e.refused = r.binding.GetResourceVersion(), ""
+	e.written, e.refused = version, ""
+	*r.binding.BindingStatus() = r.after
 	r.wrote = true
-	kind := "ResourceBinding"
-	if r.key.Namespace == "" {
-		kind = "ClusterResourceBinding"
-	}
+	kind, _ := bindingKind(r.key.Namespace)
 	hubWrites.WithLabelValues(kind, writeRows).Inc()
-	for _, ev := range phases(before, &r.after, r.binding.BindingSpec()) {
+	for _, ev := range phases(&before, &r.after, r.binding.BindingSpec()) {
 		r.tell(ev)
 	}
 	return nil

@@ -74,7 +74,7 @@ type Options struct {
 // Reporter keeps the status of every binding and of its hub object.
 type Reporter struct {
 	opts        Options
-	writer      client.Client
+	writer      writer
 	throttle    *throttle
 	definitions *definitions
 
@@ -111,11 +111,10 @@ func New(opts Options) (*Reporter, error) {
 	config := rest.CopyConfig(opts.HubConfig)
 	config.Timeout = requestTimeout
 	config.Wrap(r.throttle.wrap)
-	writer, err := client.New(config, client.Options{Scheme: opts.Client.Scheme(), Mapper: opts.Client.RESTMapper()})
-	if err != nil {
-		return nil, fmt.Errorf("making the client that writes status: %w", err)
+	var err error
+	if r.writer, err = newWriter(config); err != nil {
+		return nil, err
 	}
-	r.writer = writer
 	return r, nil
 }
 
@@ -192,7 +191,7 @@ func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Ou
 		return true
 	}
 	b := hubv1.NewBinding(key)
-	if err := r.opts.Client.Get(ctx, key, b); err != nil {
+	if err := r.opts.Client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil {
 		return false
 	}
 	r.mu.Lock()

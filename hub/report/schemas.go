@@ -21,7 +21,8 @@ const definitionExpires = 5 * time.Minute
 
 // definition is what the hub's CRD says of the status of one kind and version.
 type definition struct {
-	schema rollup.Schema
+	resource schema.GroupVersionResource
+	schema   rollup.Schema
 	// custom is false for a kind without CRD; subresource says whether the version has a status subresource.
 	custom, subresource bool
 	resourceVersion     string // of the CRD
@@ -90,7 +91,7 @@ func (d *definitions) read(ctx context.Context, gvk schema.GroupVersionKind, kno
 	if err != nil {
 		return nil, fmt.Errorf("finding the resource of %s: %w", gvk.GroupKind(), err)
 	}
-	out := &definition{read: d.clock.Now()}
+	out := &definition{resource: mapping.Resource, read: d.clock.Now()}
 	if mapping.Resource.Group == "" {
 		return out, nil // the core group has no CRDs
 	}

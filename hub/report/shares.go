@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +42,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 		}
 		if r.leads {
 			var c hubv1.MemberCluster
-			if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c); client.IgnoreNotFound(err) != nil {
+			if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 			}
 			if c.Name == "" {
@@ -95,7 +94,7 @@ func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	}
 	return slices.ContainsFunc(r.own(r.after.Clusters), func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
-		return was == nil || !equality.Semantic.DeepEqual(*was, row) ||
+		return was == nil || !sameRow(*was, row) ||
 			(row.Reason == hubv1.ReasonWithdrawn && before.ObservedGeneration != r.after.ObservedGeneration)
 	})
 }
@@ -122,7 +121,7 @@ func (r *Reporter) othersWrote(before, after any) {
 			return false
 		}
 		old := was.BindingStatus().Row(row.Name)
-		return old == nil || !equality.Semantic.DeepEqual(*old, row)
+		return old == nil || !sameRow(*old, row)
 	})
 	if !news {
 		return

@@ -14,18 +14,14 @@ const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
 	// fullRow is what a row that was cut is taken to be worth until its cluster has reported.
 	fullRow = 1 << 10
+	// largestRow is more than any row takes, whatever of its text has to be escaped: so many are not measured.
+	largestRow = 8 << 10
 )
 
 // fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy ones to what
 // dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends of messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
-	size := 0
-	for _, row := range rows {
-		if size += jsonSize(row); shrunk(row) {
-			size += fullRow
-		}
-	}
-	if size <= maxRows {
+	if len(rows)*(largestRow+fullRow) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
 			setTruncated(status, metav1.ConditionFalse, hubv1.ReasonComplete, "", in)
 		}
@@ -56,6 +52,17 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,
 		fmt.Sprintf("%d of %d rows were cut to stay within %d KiB: those of healthy clusters say no more than that", cutRows, len(rows), maxRows>>10), in)
 	return out
+}
+
+// measured is the size of rows if none were cut.
+func measured(rows []hubv1.ClusterRow) int {
+	size := total(rows)
+	for _, row := range rows {
+		if shrunk(row) {
+			size += fullRow
+		}
+	}
+	return size
 }
 
 func setTruncated(status *hubv1.BindingStatus, value metav1.ConditionStatus, reason, message string, in Input) {

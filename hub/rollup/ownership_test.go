@@ -61,7 +61,7 @@ func TestABindingIsContestedWhileACopyIs(t *testing.T) {
 	fought := confirmed(func(o *member.Outcome) {
 		o.Reason, o.Message = hubv1.ReasonContested, "tuner keeps changing .spec.replicas"
 	})
-	first := Status(hubv1.BindingStatus{}, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: seen()}))
+	first, _ := Status(hubv1.BindingStatus{}, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: seen()}))
 	c := meta.FindStatusCondition(first.Conditions, hubv1.ConditionContested)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != hubv1.ReasonContested ||
 		c.Message != "on 1 of 1 clusters: a: tuner keeps changing .spec.replicas" {
@@ -70,16 +70,16 @@ func TestABindingIsContestedWhileACopyIs(t *testing.T) {
 	// It holds while the copy is put back less often, healthy or not, and while the cluster is asked in vain.
 	refused := refusedBy(hubv1.ReasonContested)
 	refused.Message = fought.Message
-	second := Status(first, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: refused, Observation: seen()}))
+	second, _ := Status(first, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: refused, Observation: seen()}))
 	if diff := cmp.Diff(c, meta.FindStatusCondition(second.Conditions, hubv1.ConditionContested)); diff != "" {
 		t.Error(diff)
 	}
 	sick := seen(func(o *member.Observation) { o.Health, o.HealthReason = hubv1.HealthDegraded, "Sick" })
-	third := Status(second, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: sick}))
+	third, _ := Status(second, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: fought, Observation: sick}))
 	if meta.FindStatusCondition(third.Conditions, hubv1.ConditionContested) == nil {
 		t.Error("it is not contested while it is degraded")
 	}
-	last := Status(third, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}))
+	last, _ := Status(third, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}))
 	if c := meta.FindStatusCondition(last.Conditions, hubv1.ConditionContested); c != nil {
 		t.Errorf("%+v", c)
 	}

@@ -1,5 +1,5 @@
-// Package rollup folds what is known of an object's clusters: Rows and Status make the status of a binding, MergeStatus the status
-// of the hub object from the rows.
+// Package rollup folds what is known of an object's clusters: Status makes the status of a binding, MergeStatus the status of the hub
+// object from its rows.
 //
 // It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results. Whatever is called a
 // second time with the same facts changes nothing, so that a quiet fleet costs no write.
@@ -67,22 +67,21 @@ type Input struct {
 	Now       metav1.Time
 }
 
-// Status returns the status of a binding: previous, brought up to date. Rows are cut to fit the size limit; MergeStatus wants those
-// that Rows returns.
-func Status(previous hubv1.BindingStatus, in Input) hubv1.BindingStatus {
+// Status returns the status of a binding: previous, brought up to date. Its rows are cut to fit the size limit; full has one uncut row for
+// each target, sorted by name, which is what MergeStatus wants.
+func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
-	out := *previous.DeepCopy()
-	rows := Rows(previous, in)
-	out.ObservedGeneration = in.BindingGeneration
-	out.Summary = summarize(rows, in.Targets)
-	setConditions(&out, rows, in)
-	out.Clusters = fit(&out, rows, in)
-	return out
+	full = newRows(previous, in)
+	previous.Clusters = nil // all of them are made anew
+	status = *previous.DeepCopy()
+	status.ObservedGeneration = in.BindingGeneration
+	status.Summary = summarize(full, in.Targets)
+	setConditions(&status, full, in)
+	status.Clusters = fit(&status, full, in)
+	return status, full
 }
 
-// Rows returns one full row for each target, sorted by name.
-func Rows(previous hubv1.BindingStatus, in Input) []hubv1.ClusterRow {
-	in.Now = seconds(in.Now)
+func newRows(previous hubv1.BindingStatus, in Input) []hubv1.ClusterRow {
 	before := make(map[string]*hubv1.ClusterRow, len(previous.Clusters))
 	for i := range previous.Clusters {
 		before[previous.Clusters[i].Name] = &previous.Clusters[i]

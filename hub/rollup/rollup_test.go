@@ -281,12 +281,13 @@ func TestRow(t *testing.T) {
 				}
 			}
 			in := input(tc.target, tc.fact)
-			got := Status(previous, in)
+			got, _ := Status(previous, in)
 			if diff := cmp.Diff([]hubv1.ClusterRow{want}, got.Clusters); diff != "" {
 				t.Errorf("row (-want +got):\n%s", diff)
 			}
 			in.Now = metav1.NewTime(noon.Add(time.Hour))
-			if diff := cmp.Diff(got, Status(got, in)); diff != "" {
+			again, _ := Status(got, in)
+			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("the same facts again change the status:\n%s", diff)
 			}
 		})
@@ -305,7 +306,7 @@ func TestRowsFollowTargets(t *testing.T) {
 	}
 	in := input(shallHold, nil)
 	in.Targets = append([]hubv1.BindingTarget{{Name: "z", State: hubv1.TargetPresent}}, in.Targets...)
-	got := Status(previous, in)
+	got, _ := Status(previous, in)
 	var names []string
 	for _, row := range got.Clusters {
 		names = append(names, row.Name)
@@ -426,7 +427,7 @@ func TestRowsFitTheLimit(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := fleet(tc.clusters, tc.failing)
-			got := Status(hubv1.BindingStatus{}, in)
+			got, _ := Status(hubv1.BindingStatus{}, in)
 			data, err := json.Marshal(got.Clusters)
 			if err != nil {
 				t.Fatal(err)
@@ -437,7 +438,8 @@ func TestRowsFitTheLimit(t *testing.T) {
 			if cut := meta.IsStatusConditionTrue(got.Conditions, hubv1.ConditionRowsTruncated); cut != tc.truncated {
 				t.Errorf("RowsTruncated is %v", cut)
 			}
-			if diff := cmp.Diff(got, Status(got, in)); diff != "" {
+			again, _ := Status(got, in)
+			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("the same facts again change the status:\n%s", diff)
 			}
 			last := got.Clusters[tc.clusters-1]
@@ -452,11 +454,12 @@ func TestRowsFitTheLimit(t *testing.T) {
 			restarted := in
 			restarted.Facts = nil
 			if tc.failing < tc.clusters {
-				if diff := cmp.Diff(got, Status(got, restarted)); diff != "" {
+				again, _ := Status(got, restarted)
+				if diff := cmp.Diff(got, again); diff != "" {
 					t.Errorf("a restart changes the status:\n%s", diff)
 				}
 			}
-			if full := Rows(got, in); full[tc.clusters-1].Observed == nil || full[tc.clusters-1].LastTransitionTime == nil {
+			if _, full := Status(got, in); full[tc.clusters-1].Observed == nil || full[tc.clusters-1].LastTransitionTime == nil {
 				t.Errorf("the full row is %+v", full[tc.clusters-1])
 			}
 		})
@@ -465,8 +468,8 @@ func TestRowsFitTheLimit(t *testing.T) {
 
 func TestRowsAreShownInFullAgain(t *testing.T) {
 	large := fleet(600, 0)
-	cutDown := Status(hubv1.BindingStatus{}, large)
-	got := Status(cutDown, fleet(10, 0))
+	cutDown, _ := Status(hubv1.BindingStatus{}, large)
+	got, _ := Status(cutDown, fleet(10, 0))
 	c := meta.FindStatusCondition(got.Conditions, hubv1.ConditionRowsTruncated)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != hubv1.ReasonComplete {
 		t.Errorf("RowsTruncated is %+v", c)
@@ -519,13 +522,13 @@ func TestStatusIsStableAndHonest(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(t, "passes before") {
 			before := in
 			before.BindingGeneration = rapid.Int64Range(1, 2).Draw(t, "binding generation")
-			previous = Status(previous, before)
+			previous, _ = Status(previous, before)
 		}
-		first := Status(previous, in)
+		first, _ := Status(previous, in)
 		again := in
 		again.Now = metav1.NewTime(noon.Add(time.Hour))
 		again.Targets = rapid.Permutation(in.Targets).Draw(t, "order")
-		second := Status(first, again)
+		second, _ := Status(first, again)
 		a, _ := json.Marshal(first)
 		b, err := json.Marshal(second)
 		if err != nil || string(a) != string(b) {

@@ -1,0 +1,115 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// writer makes the two requests of this package. They are the bulk of what the hub writes, so each says no more than it has to, and
+// of the answers only that is read which is used: client libraries build, diff and parse whole objects.
+type writer struct{ requests rest.Interface }
+
+func newWriter(config *rest.Config) (writer, error) {
+	config = dynamic.ConfigFor(config)
+	config.APIPath = "/unused" // every request has its whole path
+	requests, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return writer{}, fmt.Errorf("making the client that writes status: %w", err)
+	}
+	return writer{requests}, nil
+}
+
+// versionAlone asks for an answer without spec and status.
+const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// rows replaces the status of a binding, if it still is at the version that was read, and returns the new version. A PUT of the status
+// changes nothing else, so that nothing else is sent.
+func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
+	kind, resource := bindingKind(b.GetNamespace())
+	var object struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Namespace       string    `json:"namespace,omitempty"`
+			Name            string    `json:"name"`
+			UID             types.UID `json:"uid"`
+			ResourceVersion string    `json:"resourceVersion"`
+		} `json:"metadata"`
+		Status *hubv1.BindingStatus `json:"status"`
+	}
+	object.APIVersion, object.Kind = hubv1.GroupVersion.String(), kind
+	object.Metadata.Namespace, object.Metadata.Name = b.GetNamespace(), b.GetName()
+	object.Metadata.UID, object.Metadata.ResourceVersion = b.GetUID(), b.GetResourceVersion()
+	object.Status = status
+	body, err := json.Marshal(object)
+	if err != nil {
+		return "", fmt.Errorf("encoding the status: %w", err)
+	}
+	a, err := send(ctx, w.requests.Put().
+		AbsPath(statusPath(hubv1.GroupVersion.WithResource(resource), b.GetNamespace(), b.GetName())...).
+		SetHeader("Accept", versionAlone).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body))
+	return a.Metadata.ResourceVersion, err
+}
+
+// bindingKind is the kind of the bindings of a namespace, or of those that have none.
+func bindingKind(namespace string) (kind, resource string) {
+	if namespace == "" {
+		return "ClusterResourceBinding", "clusterresourcebindings"
+	}
+	return "ResourceBinding", "resourcebindings"
+}
+
+// apply applies the status of a hub object, without force.
+func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return answer{}, fmt.Errorf("encoding the status: %w", err)
+	}
+	return send(ctx, w.requests.Patch(types.ApplyYAMLPatchType).
+		AbsPath(statusPath(resource, o.GetNamespace(), o.GetName())...).Param("fieldManager", hubv1.StatusFieldManager).Body(body))
+}
+
+func statusPath(r schema.GroupVersionResource, namespace, name string) []string {
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, r.Resource, name, "status")
+}
+
+// answer is what is read of the object that the server returns.
+type answer struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Status map[string]any `json:"status"`
+}
+
+func send(ctx context.Context, request *rest.Request) (a answer, err error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return a, err // with the words of the server
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return a, err
+	}
+	if err := utiljson.Unmarshal(body, &a); err != nil {
+		return a, fmt.Errorf("reading the answer: %w", err)
+	}
+	return a, nil
+}
