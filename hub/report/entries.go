@@ -123,7 +123,7 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	}
 	if p, ok := e.complete(away, holds); ok && p != e.reported {
 		e.reported = p
-		return atOnce, true
+		return lastResult, true
 	}
 	return e.progress(), news
 }

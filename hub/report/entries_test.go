@@ -53,11 +53,11 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"the last one ends the wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", appliedAt(1)}, want: atOnce, news: true,
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", appliedAt(1)}, want: lastResult, news: true,
 		},
 		"a cluster that is away is not waited for": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")}, away: map[string]bool{"b": true},
-			last: outcome{"a", appliedAt(1)}, want: atOnce, news: true,
+			last: outcome{"a", appliedAt(1)}, want: lastResult, news: true,
 		},
 		"a failure does not wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
@@ -77,7 +77,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a new generation on the last cluster ends the wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}, {"a", appliedAt(2)}}, last: outcome{"b", appliedAt(2)}, want: atOnce, news: true,
+			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}, {"a", appliedAt(2)}}, last: outcome{"b", appliedAt(2)}, want: lastResult, news: true,
 		},
 		"a withdrawal that is under way is waited for": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
@@ -89,7 +89,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"the last withdrawal ends the wait": {
 			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
-			before:  []outcome{{"a", refusedBy(hubv1.ReasonWithdrawn)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,
+			before:  []outcome{{"a", refusedBy(hubv1.ReasonWithdrawn)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: lastResult, news: true,
 		},
 		"a withdrawal that fails does not wait": {
 			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
@@ -97,11 +97,11 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a withdrawal that is done completes": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
-			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: atOnce, news: true,
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"b", refusedBy(hubv1.ReasonWithdrawn)}, want: lastResult, news: true,
 		},
 		"a cluster that reports to another replica is not waited for": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			holds:   func(cluster string) bool { return cluster == "a" }, last: outcome{"a", appliedAt(1)}, want: atOnce, news: true,
+			holds:   func(cluster string) bool { return cluster == "a" }, last: outcome{"a", appliedAt(1)}, want: lastResult, news: true,
 		},
 		"a correction is news although the row stays": {
 			targets: []hubv1.BindingTarget{present("a")},

@@ -70,6 +70,7 @@ type world struct {
 	events    *fakeEvents
 	holds     func(cluster string) bool // nil: all of them
 	follows   bool                      // another replica leads
+	backlog   func() int                // nil: there never is one
 	clock     clock.PassiveClock        // nil: the real one
 	reporter  *Reporter                 // set by start
 }
@@ -113,7 +114,7 @@ func (w *world) start() (stop func()) {
 	}
 	r, err := New(Options{
 		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Clock: w.clock,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Backlog: w.backlog, Clock: w.clock,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -87,6 +87,9 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 
 // begin shuts the window and reads the binding. A run is nil if there is nothing to do now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
+	if r.hold(key) {
+		return nil, nil
+	}
 	binding := hubv1.NewBinding(key)
 	r.shut(key)
 	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
@@ -236,6 +239,7 @@ func (r *run) end() {
 		return
 	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
+	e.window.ended()
 	states := count(r.own(r.binding.BindingStatus().Clusters))
 	recount(e.states, states)
 	e.states = states

@@ -6,6 +6,7 @@
 //     nobody else has them; after a restart the rows hold until there are new ones.
 //   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the binding and
 //     one of the hub object. A window ends at once when the last cluster has reported or one has failed.
+//   - While many copies are still on their way to members, windows are held (hold.go).
 //   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it.
 //   - A binding in the cache that is older than our own last write is not acted on.
 //   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
@@ -51,7 +52,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Holds, IsHub and Clock are required.
+// Options of a Reporter. All but Holds, IsHub, Backlog and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client client.Client
@@ -68,7 +69,10 @@ type Options struct {
 	Holds func(cluster string) bool
 	// IsHub says whether a cluster that another replica works on is the hub itself. Unset means no.
 	IsHub func(cluster string) bool
-	Clock clock.PassiveClock
+	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait. Unset means
+	// that they never do. It is asked often.
+	Backlog func() int
+	Clock   clock.PassiveClock
 }
 
 // Reporter keeps the status of every binding and of its hub object.
@@ -82,9 +86,10 @@ type Reporter struct {
 	ctx     context.Context                                   // nil until started
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
-	waiting int             // entries with an open window
-	away    map[string]bool // clusters whose link is known to be down
-	elected <-chan struct{} // closed once this replica leads; nil until the controller is made
+	waiting int                             // entries with an open window
+	away    map[string]bool                 // clusters whose link is known to be down
+	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
+	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }
 
 // New returns a Reporter that knows of no binding.
@@ -98,6 +103,9 @@ func New(opts Options) (*Reporter, error) {
 	if opts.IsHub == nil {
 		opts.IsHub = func(string) bool { return false }
 	}
+	if opts.Backlog == nil {
+		opts.Backlog = func() int { return 0 }
+	}
 	r := &Reporter{
 		opts:     opts,
 		throttle: &throttle{clock: opts.Clock},
@@ -107,6 +115,7 @@ func New(opts Options) (*Reporter, error) {
 		},
 		entries: map[types.NamespacedName]*entry{},
 		away:    map[string]bool{},
+		held:    map[types.NamespacedName]*entry{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
 	config.Timeout = requestTimeout

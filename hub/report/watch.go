@@ -96,7 +96,7 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
 		// Nobody is left to report: no target, or none that is not away.
-		e.reported, u = p, atOnce
+		e.reported, u = p, max(u, lastResult)
 	}
 	if wake {
 		r.wake(key, e, u, priority)

@@ -20,6 +20,11 @@ const (
 	// Every binding that waits adds this much to the windows of those that follow, so that under load results meet in one write.
 	perWaiting     = 2 * time.Millisecond
 	perWaitingIdle = 10 * time.Millisecond
+
+	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
+	// rows that are written later tell more. heldAtMost is for all that leads to one write.
+	smallBacklog = 32
+	heldAtMost   = 3 * time.Second
 )
 
 // urgency says how much a wake-up matters.
@@ -30,13 +35,16 @@ const (
 	whenIdle urgency = iota
 	// soon: there is a result.
 	soon
-	// atOnce: the last result is there, or something failed.
+	// lastResult: the last result is there.
+	lastResult
+	// atOnce: something failed. This is never held.
 	atOnce
 )
 
 // load is what the bindings share.
 type load struct {
 	waiting   int // bindings with an open window
+	backlog   int // changes that wait to be brought to members
 	throttled bool
 }
 
@@ -46,12 +54,20 @@ type window struct {
 	due    time.Time
 	wrote  time.Time     // the last write
 	width  time.Duration // of the next window while results keep coming
+
+	urgent    bool      // something failed since it was opened
+	held      bool      // until due, or until it is released
+	heldUntil time.Time // zero if nothing was held since that was last told
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
 // wake opens the window or draws its end nearer, and says whether it did either.
 func (w *window) wake(now time.Time, u urgency, l load) bool {
+	w.urgent = w.urgent || u == atOnce
+	if w.held && !w.urgent {
+		return false
+	}
 	due := now.Add(w.wait(now, u, l))
 	if w.open() && !due.Before(w.due) {
 		return false
@@ -59,8 +75,30 @@ func (w *window) wake(now time.Time, u urgency, l load) bool {
 	if !w.open() {
 		w.opened = now
 	}
-	w.due = due
+	w.due, w.held = due, false
 	return true
+}
+
+// hold puts off the end of a window that is due, and says whether it did.
+func (w *window) hold(now time.Time, l load) bool {
+	if !w.open() || w.urgent || l.backlog <= smallBacklog {
+		return false
+	}
+	if w.heldUntil.IsZero() {
+		w.heldUntil = now.Add(heldAtMost)
+	}
+	if !now.Before(w.heldUntil) {
+		return false
+	}
+	w.due, w.held = w.heldUntil, true
+	return true
+}
+
+// release ends the wait of a window that is held.
+func (w *window) release(now time.Time) {
+	if w.held {
+		w.due, w.held = now, false
+	}
 }
 
 func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
@@ -74,7 +112,7 @@ func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
 		wait = min(max(idleWindow, time.Duration(l.waiting)*perWaitingIdle), longestIdle)
 	case soon:
 		wait = max(w.width, min(time.Duration(l.waiting)*perWaiting, longestWindow))
-	case atOnce:
+	case lastResult, atOnce:
 		// An object that flaps has used up its right to be written at once.
 		if w.width >= longestWindow {
 			wait = max(0, longestWindow-now.Sub(w.wrote))
@@ -86,6 +124,9 @@ func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
 	return wait
 }
 
+// ended notes that all that was known has been told: what comes now may be held anew.
+func (w *window) ended() { w.heldUntil = time.Time{} }
+
 // shut ends the window and returns how long it was open.
 func (w *window) shut(now time.Time) time.Duration {
 	if !w.open() {
@@ -93,6 +134,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	}
 	waited := now.Sub(w.opened)
 	w.opened, w.due = time.Time{}, time.Time{}
+	w.urgent, w.held = false, false
 	return waited
 }
 

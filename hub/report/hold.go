@@ -1,0 +1,51 @@
+package report
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The rows of objects are made by the same process and taken by the same API server as the copies that they tell of. In a large fan-out
+// whoever waits for the copies waits longer for each row that is written before. So windows that end are held while dispatch has a
+// backlog (window.go says how long). What failed is told at once all the same.
+
+// releaseEvery is how often it is looked whether the backlog is gone.
+const releaseEvery = 50 * time.Millisecond
+
+// hold says whether the window of a binding, which is due, is held.
+func (r *Reporter) hold(key types.NamespacedName) bool {
+	backlog := r.opts.Backlog()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[key]
+	if e == nil || !e.window.hold(r.opts.Clock.Now(), load{backlog: backlog}) {
+		return false
+	}
+	if len(r.held) == 0 {
+		time.AfterFunc(releaseEvery, r.release)
+	}
+	r.held[key] = e
+	r.enqueue(key, e, normalPriority)
+	return true
+}
+
+// release ends all that is held if the backlog is gone, and looks again later if not.
+func (r *Reporter) release() {
+	backlog := r.opts.Backlog()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, e := range r.held {
+		switch {
+		case r.entries[key] != e || !e.window.held:
+			delete(r.held, key)
+		case backlog <= smallBacklog:
+			delete(r.held, key)
+			e.window.release(r.opts.Clock.Now())
+			r.enqueue(key, e, normalPriority)
+		}
+	}
+	if len(r.held) > 0 && r.ctx.Err() == nil {
+		time.AfterFunc(releaseEvery, r.release)
+	}
+}
