@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// DeniedMetadataPrefixes are beginnings of label and annotation keys that do not travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// Divided are the numbers that the cluster has its own share of. They are set before any rule.
+	Divided []Divided
 }
 
 // Result of Render.
@@ -35,7 +37,7 @@ type rankedRule struct {
 }
 
 // Render returns the template, as it is on the hub, as it should be in the cluster. The policies are those that Matching
-// returned. The error is an *InvalidError, a *ConflictError or ErrTooLarge; neither the template nor a policy is changed.
+// returned. The error is an *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge; neither the template nor a policy is changed.
 func Render(template *unstructured.Unstructured, cluster Cluster, policies []hubv1.OverridePolicyObject, opts Options) (Result, error) {
 	stripped, invalid := strip(template, opts.DeniedMetadataPrefixes)
 	if invalid != nil {
@@ -50,6 +52,12 @@ func Render(template *unstructured.Unstructured, cluster Cluster, policies []hub
 	}
 	manifest := runtime.DeepCopyJSON(stripped)
 	dropGenerated(manifest)
+	if err := setDivided(manifest, opts.Divided); err != nil {
+		return Result{}, err
+	}
+	if err := untouched(rules, opts.Divided); err != nil {
+		return Result{}, err
+	}
 	result := Result{Manifest: &unstructured.Unstructured{Object: manifest}}
 	for len(rules) > 0 {
 		rest := slices.IndexFunc(rules, func(r *rankedRule) bool { return r.rank != rules[0].rank })

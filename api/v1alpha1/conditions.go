@@ -129,3 +129,12 @@ const (
 	ReasonOverBudget          = "OverBudget"
 	ReasonComplete            = "Complete"
 )
+
+// Reasons of divided replicas.
+const (
+	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: they cannot be divided as the placement asks
+	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all of them
+	ReasonNoReplicas          = "NoReplicas"          // of a decision: the cluster would get a share of nothing
+	ReasonPathOwnedByDivision = "PathOwnedByDivision" // of a row: an override changes the divided number
+	ReasonNotDivided          = "NotDivided"          // of a row: there is no share for the cluster yet
+)

@@ -12,6 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/replicas"
 )
 
 // render makes the manifest for this cluster. A policy that cannot be followed is an outcome: what runs stays as it is.
@@ -29,15 +30,33 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	if r.mcl != nil {
 		labels = r.mcl.SelectableLabels()
 	}
+	divided, decided := r.divided(template)
+	if !decided {
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonNotDivided,
+			"the replicas are to be divided and this cluster has no share yet, see the condition Scheduled; what runs there stays")
+		return nil, &o, nil
+	}
 	result, err := overrides.Render(template, overrides.Cluster{Name: r.target.Name, Labels: labels}, matching,
-		overrides.Options{DeniedMetadataPrefixes: r.queue.opts.DeniedMetadataPrefixes})
+		overrides.Options{DeniedMetadataPrefixes: r.queue.opts.DeniedMetadataPrefixes, Divided: divided})
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
 	return result.Manifest, nil, nil
 }
 
+// divided are the numbers that this cluster has its own share of, as the binding says. decided is false if it should have one and has none.
+func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
+	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
+	for _, v := range values {
+		numbers = append(numbers, overrides.Divided{Path: v.Path, Number: v.Number})
+	}
+	return numbers, decided
+}
+
 func reasonOf(err error) string {
+	if divided := (*overrides.DividedError)(nil); errors.As(err, &divided) {
+		return hubv1.ReasonPathOwnedByDivision
+	}
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
 		return hubv1.ReasonOverrideConflict
 	}

@@ -1,0 +1,94 @@
+package overrides
+
+import (
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Divided is a number that the division of replicas has decided for the cluster. It takes the place of the template's, and no rule may touch it.
+type Divided struct {
+	Path   string // JSON pointer, of keys only
+	Number int64
+}
+
+// DividedError means that a rule changes what the division of replicas decides.
+type DividedError struct {
+	Rule RuleRef
+	Path string // JSON pointer
+}
+
+// Error names the rule and the path, and what to do.
+func (e *DividedError) Error() string {
+	return fmt.Sprintf("%s: path %s is what the placement divides between clusters: drop it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
+}
+
+// setDivided puts the numbers into the manifest.
+func setDivided(manifest map[string]any, divided []Divided) error {
+	for _, d := range divided {
+		path, message := parsePointer(d.Path)
+		if message == "" {
+			message = path.closedToWrites()
+		}
+		if message != "" {
+			return &InvalidError{Path: printable(d.Path), Message: message}
+		}
+		at := manifest
+		for _, step := range path.parent() {
+			next, ok := at[step].(map[string]any)
+			if !ok {
+				if at[step] != nil {
+					return &InvalidError{Path: path.String(), Message: "leads through something other than an object: correct spec.replicas.path of the placement"}
+				}
+				next = map[string]any{}
+				at[step] = next
+			}
+			at = next
+		}
+		at[path.last()] = d.Number
+	}
+	return nil
+}
+
+// untouched finds a rule that changes a divided number, in whichever cluster it applies and whatever its rank.
+func untouched(rules []*rankedRule, divided []Divided) error {
+	for _, d := range divided {
+		path, _ := parsePointer(d.Path) // setDivided has read it
+		for _, r := range rules {
+			if r.change.touches(path) {
+				return &DividedError{Rule: r.ref, Path: path.String()}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *change) touches(path pointer) bool {
+	return mergeTouches(c.merge, path) || slices.ContainsFunc(c.ops, func(o operation) bool { return o.touches(path) })
+}
+
+// mergeTouches says whether a merge patch sets or removes what the path leads to. An object on the way changes nothing by itself.
+func mergeTouches(merge map[string]any, path pointer) bool {
+	for i, step := range path {
+		v, ok := merge[step]
+		if !ok {
+			return false
+		}
+		if merge, ok = v.(map[string]any); !ok || i == len(path)-1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *operation) touches(path pointer) bool {
+	over := func(p pointer) bool { return p.isAtOrBelow(path) || path.isAtOrBelow(p) }
+	switch o.op {
+	case hubv1.PatchTest:
+		return false
+	case hubv1.PatchMove:
+		return over(o.path) || over(o.from)
+	}
+	return over(o.path)
+}
