@@ -6,7 +6,6 @@ package content
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,16 +79,13 @@ func pathsOf(fields map[string]any) *fieldpath.Set {
 	if fields == nil {
 		return nil
 	}
+	elements, ok := appendElements(nil, fields)
+	if !ok {
+		return nil
+	}
 	set := &fieldpath.Set{}
-	for _, raw := range slices.Sorted(maps.Keys(fields)) { // nearly the order of the set, which inserts
-		e, known, ok := readElement(raw, fields[raw])
-		if !ok {
-			return nil
-		}
-		if !known {
-			continue
-		}
-		pe, err := fieldpath.DeserializePathElement(raw)
+	for _, e := range elements { // in the order of the set, which makes room for any other
+		pe, err := fieldpath.DeserializePathElement(e.raw)
 		if err != nil {
 			return nil
 		}

@@ -270,6 +270,13 @@ spec:
 			taken(t, u, "args-tuner", `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:args":{}}}}}}}`,
 				"                f:args: {}\n")
 		}, []member.FieldDrift{{Path: `.spec.template.spec.containers[name="main"].args`, Manager: "args-tuner"}}},
+		"a manager of fields in several items, none of which is its own": {func(u *unstructured.Unstructured) {
+			m := u.GetManagedFields()
+			m[0].FieldsV1.SetRawString(`{"f:spec":{"f:template":{"f:spec":{"f:finalizers":{"v:\"one\"":{}}}}}}`)
+			m[1].FieldsV1.SetRawString(`{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:args":{}},"k:{\"name\":\"side\"}":{"f:image":{}}}}}}}`)
+			u.SetManagedFields(m)
+			containers(u)[1].(map[string]any)["args"] = []any{"--c"}
+		}, []member.FieldDrift{{Path: `.spec.template.spec.containers[name="main"].args`, Manager: "tuner"}}},
 		"a list item that was removed": {func(u *unstructured.Unstructured) {
 			set(t, u, containers(u)[:1], "spec", "template", "spec", "containers")
 			taken(t, u, "remover", `{}`, `              k:{"name":"main"}:

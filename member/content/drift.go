@@ -135,10 +135,13 @@ func shape(at []owner) (keys []string, byValue bool) {
 			}
 			byValue = byValue || pe.Value != nil
 		}
-		for pe := range o.set.Children.All() {
-			if pe.Key != nil {
-				return fieldsOf(pe), false
+		o.set.Children.Iterate(func(pe fieldpath.PathElement) { // its All cannot be left before the end
+			if keys == nil && pe.Key != nil {
+				keys = fieldsOf(pe)
 			}
+		})
+		if keys != nil {
+			return keys, false
 		}
 	}
 	return nil, byValue

@@ -2,6 +2,7 @@ package content
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,22 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 	}
 	e.text, ok = elementText(raw)
 	return e, ok, ok
+}
+
+// appendElements adds what the maps of fieldsV1 name at one place, in the order of fieldpath. ok is false if some of it cannot be read.
+func appendElements(to []element, fields map[string]any) (all []element, ok bool) {
+	from := len(to)
+	for raw, value := range fields {
+		e, known, ok := readElement(raw, value)
+		if !ok {
+			return to, false
+		}
+		if known {
+			to = append(to, e)
+		}
+	}
+	slices.SortFunc(to[from:], compareElements)
+	return to, true
 }
 
 // kinds are the beginnings of path elements, in the order of fieldpath: fields, keys, values and indices.

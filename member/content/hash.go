@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -76,18 +75,11 @@ func (d *digest) free() {
 // write adds every place that is a manager's and then what is below, both in the order of fieldpath. It is false if something
 // cannot be read.
 func (d *digest) write(fields map[string]any, live any) bool {
-	from := len(d.elements)
-	for raw, value := range fields {
-		e, known, ok := readElement(raw, value)
-		if !ok {
-			return false
-		}
-		if known {
-			d.elements = append(d.elements, e)
-		}
+	from, ok := len(d.elements), false
+	if d.elements, ok = appendElements(d.elements, fields); !ok {
+		return false
 	}
 	to := len(d.elements)
-	slices.SortFunc(d.elements[from:], compareElements)
 	l := listOf(live, &d.encoder)
 	for _, e := range d.elements[from:to] {
 		if !e.member {

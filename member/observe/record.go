@@ -71,8 +71,8 @@ func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
 		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
 	}
 	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil}
-	annotations := u.GetAnnotations()
-	if owner := annotations[hubv1.OwnerAnnotation]; len(owner) <= longestOwner {
+	annotation := annotations(u)
+	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
 			c.owner, r.ownerUID = id, types.UID(strings.Clone(string(uid))) // not a part of a long text
 			if id.Name == r.name {
@@ -80,11 +80,13 @@ func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
 			}
 		}
 	}
-	if digest := annotations[hubv1.DigestAnnotation]; len(digest) <= longestDigest {
+	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
 		r.digest = digest
 	}
-	if t, err := time.Parse(time.RFC3339, annotations[hubv1.PauseAnnotation]); err == nil {
-		c.paused = t
+	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
+		if t, err := time.Parse(time.RFC3339, pause); err == nil {
+			c.paused = t
+		}
 	}
 	r.hash, _ = content.Hash(u)
 	v := health.Assess(u, hasStatus)
@@ -94,6 +96,16 @@ func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
 	}
 	r.common = unique.Make(c)
 	return r
+}
+
+// annotations reads them one by one; the accessor of the object copies all, of which we know three.
+func annotations(u *unstructured.Unstructured) (annotation func(name string) string) {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	all, _ := metadata["annotations"].(map[string]any)
+	return func(name string) string {
+		text, _ := all[name].(string)
+		return text
+	}
 }
 
 // observation is the record as the hub's controllers know it.
