@@ -2,10 +2,10 @@ package placement
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -13,21 +13,43 @@ import (
 // Cluster is what a decision sees of one MemberCluster.
 type Cluster struct {
 	Name string
+	// Revision stands for everything here but NamespaceAllowed and Objects: what was found for a revision is remembered. Empty
+	// if nothing shall be.
+	Revision string
 	// Labels that selectors see, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
+	Annotations   map[string]string
 	Taints        []corev1.Taint
 	Unschedulable bool
 	Ready         bool
 	// Leaving is true once the MemberCluster has a deletionTimestamp; LeavePolicy is then what becomes of its objects.
 	Leaving     bool
 	LeavePolicy hubv1.RemovalPolicy
+	// Version is that of its API server, such as v1.36.3; empty if it is not known.
+	Version               string
+	Capacity, Allocatable corev1.ResourceList
+	Nodes                 hubv1.NodeSummary
+	// Served are the versions of the kinds of which the cluster has said whether it serves them; none if it does not.
+	Served map[schema.GroupKind][]string
 	// NamespaceAllowed says whether the cluster takes objects of this object's namespace.
 	NamespaceAllowed bool
+	// Objects is how many other objects the hub sends to the cluster.
+	Objects int
 }
+
+// Region of the cluster, empty if it is not known.
+func (c *Cluster) Region() string { return c.Labels[hubv1.RegionLabel] }
+
+// Zone of the cluster, empty if it has none or several.
+func (c *Cluster) Zone() string { return c.Labels[hubv1.ZoneLabel] }
 
 // Input is everything that one decision depends on.
 type Input struct {
-	Spec     *hubv1.PlacementSpec
+	// Placement that the object follows. Without one nothing is decided.
+	Placement *Compiled
+	// Kind of the object, at the version at which it is sent.
+	Kind schema.GroupVersionKind
+	// Clusters that there are, each once.
 	Clusters []Cluster
 	// Held names the clusters that have a Present entry now.
 	Held map[string]bool
@@ -44,60 +66,145 @@ type Decision struct {
 	Rejected []Rejection
 	// Missing names the clusters that hold the object and were not in the Input: nothing is decided about them.
 	Missing []string
+	// Group is the affinity group that holds the object; empty if there are none.
+	Group string
+	// Shortfalls say what the spread asks for and the decision does not give.
+	Shortfalls []Shortfall
+	// Kept is true if a constraint cannot hold and so the clusters of before stay.
+	Kept bool
 }
 
 // Target is a cluster that shall hold the object. Reason is Scheduled, or what would keep the object away if it were not there already.
-type Target struct{ Cluster, Reason, Message string }
+type Target struct {
+	Cluster, Reason, Message string
+	Score                    int64
+}
 
-// Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1.
-type Rejection struct{ Cluster, Reason, Message string }
+// Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1. Score is 0 if a filter left it out.
+type Rejection struct {
+	Cluster, Reason, Message string
+	Score                    int64
+}
 
-// Decide returns the clusters that shall hold an object. An error means that the selection cannot be read; the caller keeps the
-// previous decision.
-func Decide(in Input) (Decision, error) {
-	if in.Spec == nil {
-		return Decision{}, errors.New("deciding on clusters: there is no placement spec")
+// Shortfall is something that the spread asks for.
+type Shortfall struct {
+	Message string
+	// Serious is true if clusters are missing that were asked for.
+	Serious bool
+}
+
+// Decide returns the clusters that shall hold an object.
+func Decide(in Input) Decision {
+	d, _ := decide(in, nil)
+	return d
+}
+
+// Explain decides and tells how.
+func Explain(in Input) (Decision, Trace) {
+	var t Trace
+	d, _ := decide(in, &t)
+	return d, t
+}
+
+// decide tells how in t unless that is nil, and how many times it compared two things.
+func decide(in Input, t *Trace) (d Decision, compared int) {
+	if in.Placement == nil {
+		in.Clusters = nil
 	}
-	sel, err := compile(in.Spec.Clusters)
-	if err != nil {
-		return Decision{}, err
+	clusters := make([]*Cluster, 0, len(in.Clusters))
+	present := make(map[string]bool, len(in.Clusters))
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; !present[c.Name] {
+			present[c.Name] = true
+			clusters = append(clusters, c)
+		}
 	}
-	var d Decision
-	seen := make(map[string]bool, len(in.Clusters))
-	for _, c := range in.Clusters {
-		seen[c.Name] = true
-		d.add(sel, c, in.Held[c.Name])
-	}
+	slices.SortFunc(clusters, func(a, b *Cluster) int {
+		compared++
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for name, held := range in.Held {
-		if held && !seen[name] {
+		if held && !present[name] {
 			d.Missing = append(d.Missing, name)
 		}
 	}
-	slices.SortFunc(d.Targets, func(a, b Target) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	slices.SortFunc(d.Withdraw, byCluster)
-	slices.SortFunc(d.Rejected, byCluster)
 	slices.Sort(d.Missing)
-	return d, nil
-}
 
-func (d *Decision) add(sel selection, c Cluster, held bool) {
-	if reason, message := first(unselecting, sel, c); reason != "" {
-		r := Rejection{Cluster: c.Name, Reason: reason, Message: message}
-		if held {
-			d.Withdraw = append(d.Withdraw, r)
-		} else {
-			d.Rejected = append(d.Rejected, r)
+	all := make([]contender, len(clusters))
+	var selected []*contender
+	for i, c := range clusters {
+		all[i] = contender{cluster: c, held: in.Held[c.Name]}
+		if all[i].pass(&in, t) {
+			selected = append(selected, &all[i])
 		}
-		return
 	}
-	switch reason, message := first(gating, sel, c); {
-	case reason == "":
-		d.Targets = append(d.Targets, Target{Cluster: c.Name, Reason: hubv1.ReasonScheduled})
-	case held:
-		d.Targets = append(d.Targets, Target{Cluster: c.Name, Reason: reason, Message: message})
-	default:
-		d.Rejected = append(d.Rejected, Rejection{Cluster: c.Name, Reason: reason, Message: message})
+	if len(selected) > 0 {
+		s := spread{Compiled: in.Placement, trace: t, decision: &d}
+		s.choose(selected)
+		compared += s.compared
 	}
+	t.scores(selected)
+	for i := range all {
+		d.add(&all[i])
+	}
+	return d, compared
 }
 
-func byCluster(a, b Rejection) int { return cmp.Compare(a.Cluster, b.Cluster) }
+// contender is one cluster on its way through a decision.
+type contender struct {
+	cluster *Cluster
+	held    bool
+	// unselected is true if a filter takes the object away.
+	unselected bool
+	// refusal of a filter, or why the spread left the cluster out.
+	refusal refusal
+	*findings
+	// parts and score of the findings, with the built-in scores.
+	parts []Part
+	score int64
+	rank  int // in order of preference
+	// chosen is true if the cluster shall hold the object.
+	chosen bool
+}
+
+// open is true if the cluster may get the object, held or not.
+func (c *contender) open() bool { return c.refusal.reason == "" }
+
+// pass asks the filters, in order, and is true unless one of them unselects the cluster.
+func (c *contender) pass(in *Input, t *Trace) bool {
+	c.findings = in.Placement.find(in, c.cluster)
+	c.parts, c.score = c.findings.parts, c.findings.score
+	for i := range filters {
+		f := &filters[i]
+		r := c.refusals[i]
+		if !f.remembered {
+			r = f.check(in, c.cluster)
+		}
+		t.filter(c.cluster.Name, f.name, r)
+		if r.reason == "" || c.refusal.reason != "" {
+			continue
+		}
+		c.refusal, c.unselected = r, f.unselects
+		if t == nil {
+			break
+		}
+	}
+	return !c.unselected
+}
+
+func (d *Decision) add(c *contender) {
+	r := Rejection{Cluster: c.cluster.Name, Reason: c.refusal.reason, Message: c.refusal.message}
+	if !c.unselected {
+		r.Score = c.score
+	}
+	switch {
+	case c.chosen:
+		t := Target(r)
+		t.Reason = cmp.Or(t.Reason, hubv1.ReasonScheduled)
+		d.Targets = append(d.Targets, t)
+	case c.held:
+		d.Withdraw = append(d.Withdraw, r)
+	default:
+		d.Rejected = append(d.Rejected, r)
+	}
+}

@@ -3,86 +3,124 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A filter returns an empty reason to keep the cluster.
-type filter func(s selection, c Cluster) (reason, message string)
-
-// unselecting filters take an object away from a cluster that holds it.
-var unselecting = []filter{
-	leaving,          // its MemberCluster is being deleted; first, because then its leave policy counts and no other
-	excluded,         // excludedNames subtracts it
-	notNamed,         // names does not hold it
-	labelsDiffer,     // labelSelector does not match its labels
-	noExecuteRefused, // it carries a NoExecute taint that is not tolerated
+// A filter keeps a cluster by an empty reason.
+type filter struct {
+	name string
+	// unselects is true if the filter takes an object away from a cluster that holds it. The others keep an object away from a cluster
+	// that does not hold it yet.
+	unselects bool
+	// remembered is true if the answer depends on the placement and the cluster alone.
+	remembered bool
+	check      func(in *Input, c *Cluster) refusal
 }
 
-// gating filters keep an object away from a cluster that does not hold it yet.
-var gating = []filter{
-	namespaceRefused,  // its allowedNamespaces leave the object's namespace out
-	unschedulable,     // its admin wants no new objects on it
-	noScheduleRefused, // it carries a NoSchedule taint that is not tolerated
-	notReady,          // its watches do not deliver
+// refusal is why a filter leaves a cluster out; zero if it does not.
+type refusal struct{ reason, message string }
+
+// filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for which several
+// things speak.
+var filters = []filter{
+	{"leaving", true, true, leaving},                // its MemberCluster is being deleted; first, because then its leave policy counts and no other
+	{"excludedNames", true, true, excluded},         // excludedNames subtracts it
+	{"names", true, true, notNamed},                 // names does not hold it
+	{"labelSelector", true, true, labelsDiffer},     // labelSelector does not match its labels
+	{"expression", true, true, saidOtherwise},       // expression, over what somebody has said of it, is false
+	{"NoExecute taints", true, true, noExecute},     // it carries a NoExecute taint that is not tolerated
+	{"expression now", false, true, foundOtherwise}, // expression, over what changes by itself, is false, or gives no answer
+	{"topologyKeys", false, true, topologyMissing},  // it is in no domain of a constraint
+	{"allowedNamespaces", false, false, notAllowed}, // its allowedNamespaces leave the object's namespace out
+	{"unschedulable", false, true, unschedulable},   // its admin wants no new objects on it
+	{"NoSchedule taints", false, true, noSchedule},  // it carries a NoSchedule taint that is not tolerated
+	{"served", false, false, notServed},             // it is known not to serve the object's kind and version
+	{"Ready", false, true, notReady},                // its watches do not deliver
 }
 
-func first(filters []filter, s selection, c Cluster) (reason, message string) {
-	for _, f := range filters {
-		if reason, message := f(s, c); reason != "" {
-			return reason, message
-		}
-	}
-	return "", ""
-}
-
-func leaving(_ selection, c Cluster) (reason, message string) {
+func leaving(_ *Input, c *Cluster) refusal {
 	if !c.Leaving {
-		return "", ""
+		return refusal{}
 	}
-	return hubv1.ReasonClusterLeaving, "the MemberCluster is being deleted"
+	return refusal{hubv1.ReasonClusterLeaving, "the MemberCluster is being deleted"}
 }
 
-func excluded(s selection, c Cluster) (reason, message string) {
-	if !slices.Contains(s.excludedNames, c.Name) {
-		return "", ""
+func excluded(in *Input, c *Cluster) refusal {
+	if !slices.Contains(in.Placement.excludedNames, c.Name) {
+		return refusal{}
 	}
-	return hubv1.ReasonExcluded, fmt.Sprintf("%s is in excludedNames", c.Name)
+	return refusal{hubv1.ReasonExcluded, fmt.Sprintf("%s is in excludedNames", c.Name)}
 }
 
-func notNamed(s selection, c Cluster) (reason, message string) {
-	if len(s.names) == 0 || slices.Contains(s.names, c.Name) {
-		return "", ""
+func notNamed(in *Input, c *Cluster) refusal {
+	names := in.Placement.names
+	if len(names) == 0 || slices.Contains(names, c.Name) {
+		return refusal{}
 	}
-	return hubv1.ReasonNotSelected, fmt.Sprintf("name %s is not in %s", c.Name, list(s.names))
+	return refusal{hubv1.ReasonNotSelected, fmt.Sprintf("name %s is not in %s", c.Name, list(names))}
 }
 
-func labelsDiffer(s selection, c Cluster) (reason, message string) {
-	for _, r := range s.requirements {
-		if why := r.fails(c.Labels); why != "" {
-			return hubv1.ReasonNotSelected, why
-		}
+func labelsDiffer(in *Input, c *Cluster) refusal {
+	if why := failing(in.Placement.requirements, c.Labels); why != "" {
+		return refusal{hubv1.ReasonNotSelected, why}
 	}
-	return "", ""
+	return refusal{}
 }
 
-func noExecuteRefused(s selection, c Cluster) (reason, message string) {
-	return taintRefused(s, c, corev1.TaintEffectNoExecute)
+// saidOtherwise leaves out clusters for which the expression is false. One that gives no answer is no false: see foundOtherwise.
+func saidOtherwise(in *Input, c *Cluster) refusal {
+	e := in.Placement.expression
+	if e == nil || !e.said {
+		return refusal{}
+	}
+	if holds, err := e.holds(c); holds || err != nil {
+		return refusal{}
+	}
+	return refusal{hubv1.ReasonNotSelected, "expression is false: " + e.values(c)}
 }
 
-func noScheduleRefused(s selection, c Cluster) (reason, message string) {
-	return taintRefused(s, c, corev1.TaintEffectNoSchedule)
+func foundOtherwise(in *Input, c *Cluster) refusal {
+	e := in.Placement.expression
+	if e == nil {
+		return refusal{}
+	}
+	switch holds, err := e.holds(c); {
+	case err != nil:
+		return refusal{hubv1.ReasonExpressionFailed, "expression gives no answer: " + short(err.Error()) + "; " + e.values(c)}
+	case !holds && !e.said:
+		return refusal{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
+	}
+	return refusal{}
 }
 
-func taintRefused(s selection, c Cluster, effect corev1.TaintEffect) (reason, message string) {
+func short(text string) string {
+	const longest = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "")
+}
+
+func noExecute(in *Input, c *Cluster) refusal {
+	return taintRefused(in, c, corev1.TaintEffectNoExecute)
+}
+
+func noSchedule(in *Input, c *Cluster) refusal {
+	return taintRefused(in, c, corev1.TaintEffectNoSchedule)
+}
+
+func taintRefused(in *Input, c *Cluster, effect corev1.TaintEffect) refusal {
 	for _, t := range c.Taints {
-		if t.Effect == effect && !tolerated(s.tolerations, t) {
-			return hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())
+		if t.Effect == effect && !tolerated(in.Placement.tolerations, t) {
+			return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 		}
 	}
-	return "", ""
+	return refusal{}
 }
 
 // tolerated follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match nothing.
@@ -101,23 +139,44 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	})
 }
 
-func namespaceRefused(_ selection, c Cluster) (reason, message string) {
+func topologyMissing(in *Input, c *Cluster) refusal {
+	for _, t := range in.Placement.constraints {
+		if !t.anyway && c.Labels[t.key] == "" {
+			return refusal{hubv1.ReasonTopologyMissing, subject(t.key) + " is not set, and topologySpreadConstraints need it"}
+		}
+	}
+	return refusal{}
+}
+
+func notAllowed(_ *Input, c *Cluster) refusal {
 	if c.NamespaceAllowed {
-		return "", ""
+		return refusal{}
 	}
-	return hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces leave the object's namespace out"
+	return refusal{hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces leave the object's namespace out"}
 }
 
-func unschedulable(_ selection, c Cluster) (reason, message string) {
+func unschedulable(_ *Input, c *Cluster) refusal {
 	if !c.Unschedulable {
-		return "", ""
+		return refusal{}
 	}
-	return hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"
+	return refusal{hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"}
 }
 
-func notReady(_ selection, c Cluster) (reason, message string) {
-	if c.Ready {
-		return "", ""
+// notServed knows only what the cluster has answered; a kind about which nothing is known may be served.
+func notServed(in *Input, c *Cluster) refusal {
+	versions, known := c.Served[in.Kind.GroupKind()]
+	switch {
+	case !known || slices.Contains(versions, in.Kind.Version):
+		return refusal{}
+	case len(versions) == 0:
+		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster does not serve %s", in.Kind.GroupKind())}
 	}
-	return hubv1.ReasonClusterNotReady, "the cluster is not Ready"
+	return refusal{hubv1.ReasonVersionNotServed, fmt.Sprintf("the cluster serves %s at %s, not at %s", in.Kind.GroupKind(), list(versions), in.Kind.Version)}
+}
+
+func notReady(_ *Input, c *Cluster) refusal {
+	if c.Ready {
+		return refusal{}
+	}
+	return refusal{hubv1.ReasonClusterNotReady, "the cluster is not Ready"}
 }

@@ -1,56 +1,54 @@
 package placement
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// selection is a ClusterSelection whose label selector was read.
-type selection struct {
-	names, excludedNames []string
-	requirements         []requirement
-	tolerations          []corev1.Toleration
-}
-
-func compile(s hubv1.ClusterSelection) (selection, error) {
-	out := selection{names: s.Names, excludedNames: s.ExcludedNames, tolerations: s.Tolerations}
-	if len(s.Names) == 0 && s.LabelSelector == nil {
-		// The CRD refuses this. Taken as "no cluster" it would withdraw the object everywhere.
-		return selection{}, errors.New("reading spec.clusters: neither names nor labelSelector is set")
+// requirements are the lines of a label selector, matchLabels by key and then the expressions in order. An error starts with where.
+func requirements(s *metav1.LabelSelector) ([]requirement, error) {
+	if s == nil {
+		return nil, nil
 	}
-	if s.LabelSelector == nil {
-		return out, nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.LabelSelector.MatchLabels)) {
-		if err := out.require(key, metav1.LabelSelectorOpIn, s.LabelSelector.MatchLabels[key]); err != nil {
-			return selection{}, fmt.Errorf("reading spec.clusters.labelSelector.matchLabels[%s]: %w", key, err)
+	var out []requirement
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		r, err := require(key, metav1.LabelSelectorOpIn, s.MatchLabels[key])
+		if err != nil {
+			return nil, fmt.Errorf(".matchLabels[%s]: %w", key, err)
 		}
+		out = append(out, r)
 	}
-	for i, e := range s.LabelSelector.MatchExpressions {
-		if err := out.require(e.Key, e.Operator, e.Values...); err != nil {
-			return selection{}, fmt.Errorf("reading spec.clusters.labelSelector.matchExpressions[%d]: %w", i, err)
+	for i, e := range s.MatchExpressions {
+		r, err := require(e.Key, e.Operator, e.Values...)
+		if err != nil {
+			return nil, fmt.Errorf(".matchExpressions[%d]: %w", i, err)
 		}
+		out = append(out, r)
 	}
 	return out, nil
 }
 
-func (s *selection) require(key string, op metav1.LabelSelectorOperator, values ...string) error {
+func require(key string, op metav1.LabelSelectorOperator, values ...string) (requirement, error) {
 	one := metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: values}
 	sel, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{one}})
-	if err != nil {
-		return err
+	return requirement{LabelSelectorRequirement: one, selector: sel}, err
+}
+
+// failing says why the labels do not meet all of the requirements; empty if they do.
+func failing(rs []requirement, set map[string]string) string {
+	for _, r := range rs {
+		if why := r.fails(set); why != "" {
+			return why
+		}
 	}
-	s.requirements = append(s.requirements, requirement{LabelSelectorRequirement: one, selector: sel})
-	return nil
+	return ""
 }
 
 // requirement is one line of a label selector; values keep the order in which they were written, for messages.

@@ -74,7 +74,15 @@ const (
 	ReasonPlacementGone       = "PlacementGone"
 	ReasonSuspended           = "Suspended"
 	ReasonHubWouldRun         = "HubWouldRun"
-	ReasonNotFederated        = "NotFederated" // the hub may not read this kind
+	ReasonNotFederated        = "NotFederated"       // the hub may not read this kind
+	ReasonExpressionFalse     = "ExpressionFalse"    // clusters.expression over more than labels is false
+	ReasonExpressionFailed    = "ExpressionFailed"   // clusters.expression gives no answer for the cluster
+	ReasonVersionNotServed    = "VersionNotServed"   // the cluster serves the kind, not at the object's version
+	ReasonTopologyMissing     = "TopologyMissing"    // the cluster lacks a topologyKey
+	ReasonOtherAffinityGroup  = "OtherAffinityGroup" // another group of clusters holds the object
+	ReasonNotChosen           = "NotChosen"          // enough clusters come before it
+	ReasonSpreadConstraint    = "SpreadConstraint"   // a constraint leaves it out
+	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // spread cannot hold with the clusters that there are
 )
 
 // Reasons of rows and of the conditions over them.

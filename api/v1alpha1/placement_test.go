@@ -15,6 +15,12 @@ func dividing(replicas string) string {
 	return placementSpec + "replicas: {type: Divide, " + replicas + "}\n"
 }
 
+func spreading(spread string) string { return placementSpec + "spread: {" + spread + "}\n" }
+
+func constrained(constraints string) string {
+	return spreading("topologySpreadConstraints: [" + constraints + "]")
+}
+
 func resources(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -35,7 +41,16 @@ clusters:
   names: [eu-1, eu-2]
   excludedNames: [eu-2]
   labelSelector: {matchExpressions: [{key: topology.kubernetes.io/region, operator: In, values: [eu-central-1]}]}
+  expression: nodes.ready > 0
   tolerations: [{key: maintenance, operator: Exists, effect: NoExecute}]
+spread:
+  numberOfClusters: 3
+  topologySpreadConstraints:
+  - {topologyKey: topology.kubernetes.io/region, minDomains: 2, maxDomains: 3, clustersPerDomain: 2, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}
+  preferences: [{weight: -100, labelSelector: {matchLabels: {a: b}}}, {weight: 100, expression: nodes.ready > 9}]
+  scores: [{name: AvailableCapacity, weight: 50}, {name: FewestObjects, weight: -50}]
+  affinityGroups: [{name: first, names: [eu-1]}, {name: second, labelSelector: {}}]
+  rebalance: Always
 replicas:
   type: Divide
   path: /spec/instances
@@ -91,11 +106,11 @@ statusAggregation: {mode: BindingOnly}
 	"a hubExecution that is not there": {spec: placementSpec + "hubExecution: Ignored", says: `spec.hubExecution: Unsupported value: "Ignored"`},
 
 	"no clusters":                                 {spec: selectThings, says: "spec.clusters: Required value"},
-	"clusters that say nothing":                   {spec: selectThings + "clusters: {}", says: "set names or labelSelector; 'labelSelector: {}' selects every cluster"},
-	"clusters with exclusions alone":              {spec: selectThings + "clusters: {excludedNames: [eu-1]}", says: "set names or labelSelector"},
-	"clusters with tolerations alone":             {spec: selectThings + "clusters: {tolerations: [{operator: Exists}]}", says: "set names or labelSelector"},
-	"clusters whose labelSelector was left empty": {spec: selectThings + "clusters: {labelSelector: null}", says: "set names or labelSelector"},
-	"clusters whose names were left empty":        {spec: selectThings + "clusters: {names: null}", says: "set names or labelSelector"},
+	"clusters that say nothing":                   {spec: selectThings + "clusters: {}", says: "set names, labelSelector or expression; 'labelSelector: {}' selects every cluster"},
+	"clusters with exclusions alone":              {spec: selectThings + "clusters: {excludedNames: [eu-1]}", says: "set names, labelSelector or expression"},
+	"clusters with tolerations alone":             {spec: selectThings + "clusters: {tolerations: [{operator: Exists}]}", says: "set names, labelSelector or expression"},
+	"clusters whose labelSelector was left empty": {spec: selectThings + "clusters: {labelSelector: null}", says: "set names, labelSelector or expression"},
+	"clusters whose names were left empty":        {spec: selectThings + "clusters: {names: null}", says: "set names, labelSelector or expression"},
 	"clusters that are null":                      {spec: selectThings + "clusters: null", says: "spec.clusters: Required value"},
 	"every cluster, said so":                      {spec: selectThings + "clusters: {labelSelector: {}}"},
 	"clusters by names and labels":                {spec: selectThings + "clusters: {names: [a], labelSelector: {matchLabels: {a: b}}}"},
@@ -109,6 +124,29 @@ statusAggregation: {mode: BindingOnly}
 	"an excluded name of 64 characters":           {spec: selectThings + "clusters: {names: [a], excludedNames: [" + strings.Repeat("a", 64) + "]}", says: "spec.clusters.excludedNames[0]: Too long"},
 	"32 tolerations":                              {spec: selectThings + "clusters: {names: [a], tolerations: " + many(32, "{operator: Exists}") + "}"},
 	"33 tolerations":                              {spec: selectThings + "clusters: {names: [a], tolerations: " + many(33, "{operator: Exists}") + "}", says: "spec.clusters.tolerations: Too many: 33"},
+
+	"clusters by an expression":             {spec: selectThings + "clusters: {expression: nodes.ready > 2}"},
+	"an empty expression":                   {spec: selectThings + "clusters: {expression: ''}", says: "spec.clusters.expression in body should be at least 1 chars long"},
+	"a long expression":                     {spec: selectThings + "clusters: {expression: " + strings.Repeat("a", 4097) + "}", says: "spec.clusters.expression: Too long"},
+	"a spread over no cluster":              {spec: spreading("numberOfClusters: 0"), says: "spec.spread.numberOfClusters in body should be greater than or equal to 1"},
+	"a spread over 2001 clusters":           {spec: spreading("numberOfClusters: 2001"), says: "spec.spread.numberOfClusters in body should be less than or equal to 2000"},
+	"a constraint without a key":            {spec: constrained("{maxSkew: 1}"), says: "topologyKey: Required value"},
+	"a constraint that bounds nothing":      {spec: constrained("{topologyKey: a}"), says: "set minDomains, maxDomains, clustersPerDomain or maxSkew"},
+	"more domains at least than at most":    {spec: constrained("{topologyKey: a, minDomains: 3, maxDomains: 2}"), says: "minDomains must not exceed maxDomains"},
+	"more domains than clusters":            {spec: spreading("numberOfClusters: 2, topologySpreadConstraints: [{topologyKey: a, minDomains: 3}]"), says: "minDomains must not exceed numberOfClusters"},
+	"a topologyKey twice":                   {spec: constrained("{topologyKey: a, maxSkew: 1}, {topologyKey: a, minDomains: 1}"), says: "topologyKeys must be unique"},
+	"8 constraints":                         {spec: constrained(strings.Trim(many(8, "{topologyKey: a%d, maxSkew: 1}"), "[]"))},
+	"9 constraints":                         {spec: constrained(strings.Trim(many(9, "{topologyKey: a%d, maxSkew: 1}"), "[]")), says: "topologySpreadConstraints: Too many: 9"},
+	"a skew of nothing":                     {spec: constrained("{topologyKey: a, maxSkew: 0}"), says: "maxSkew in body should be greater than or equal to 1"},
+	"a whenUnsatisfiable that is not there": {spec: constrained("{topologyKey: a, maxSkew: 1, whenUnsatisfiable: Panic}"), says: `Unsupported value: "Panic"`},
+	"a preference of nothing":               {spec: spreading("preferences: [{weight: 1}]"), says: "set labelSelector or expression"},
+	"a preference of two things":            {spec: spreading("preferences: [{weight: 1, labelSelector: {}, expression: 'true'}]"), says: "set labelSelector or expression"},
+	"a preference that weighs too much":     {spec: spreading("preferences: [{weight: 101, labelSelector: {}}]"), says: "weight in body should be less than or equal to 100"},
+	"a score that is not there":             {spec: spreading("scores: [{name: Beauty, weight: 1}]"), says: `Unsupported value: "Beauty"`},
+	"a score twice":                         {spec: spreading("scores: [{name: FewestObjects, weight: 1}, {name: FewestObjects, weight: 2}]"), says: "Duplicate value"},
+	"an affinity group of nothing":          {spec: spreading("affinityGroups: [{name: a}]"), says: "set names or labelSelector; 'labelSelector: {}' is every cluster"},
+	"two affinity groups of one name":       {spec: spreading("affinityGroups: [{name: a, labelSelector: {}}, {name: a, names: [b]}]"), says: "names of affinityGroups must be unique"},
+	"a rebalance that is not there":         {spec: spreading("rebalance: Sometimes"), says: `spec.spread.rebalance: Unsupported value: "Sometimes"`},
 
 	"an adoption that is not there":          {spec: placementSpec + "apply: {adoption: Sometimes}", says: `spec.apply.adoption: Unsupported value: "Sometimes"`},
 	"a mode that is not there":               {spec: placementSpec + "apply: {mode: Dream}", says: `spec.apply.mode: Unsupported value: "Dream"`},

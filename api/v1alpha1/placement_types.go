@@ -115,6 +115,10 @@ type PlacementSpec struct {
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
+	// spread says how many of the selected clusters hold an object, and which. Unset: all that can.
+	// +optional
+	Spread *SpreadPolicy `json:"spread,omitempty"`
+
 	// replicas says whether each cluster gets all replicas or a share of them.
 	// +optional
 	// +kubebuilder:default={}
@@ -165,7 +169,7 @@ const (
 
 // ClusterSelection selects clusters. Everything that is set must hold; excludedNames subtracts.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector)",message="set names or labelSelector; 'labelSelector: {}' selects every cluster"
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector) || has(self.expression)",message="set names, labelSelector or expression; 'labelSelector: {}' selects every cluster"
 type ClusterSelection struct {
 	// names of MemberClusters. At most 1000.
 	// +optional
@@ -185,6 +189,15 @@ type ClusterSelection struct {
 	// labelSelector over the labels of MemberClusters and their derived region and zone. {} selects every cluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// expression in CEL that is true for the clusters that are meant, over name, labels, annotations, region, zone, version, capacity, allocatable,
+	// nodes and servedKinds, with the libraries of Kubernetes: "semver(version, true).major() == 1 && nodes.ready >= 3".
+	// One that reads only name, labels, annotations, region and zone takes the object away from clusters for which it turns false;
+	// any other only keeps new objects away.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Expression string `json:"expression,omitempty"`
 
 	// tolerations of cluster taints, as for pods; tolerationSeconds is not used. At most 32.
 	// +optional

@@ -242,11 +242,33 @@ type BindingStatus struct {
 
 // DecisionStatus says why clusters were chosen or not.
 type DecisionStatus struct {
+	// reasons of the clusters that were chosen, if the placement spreads or the reason is another one than Scheduled. At most 100.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=100
+	Reasons []ChosenCluster `json:"reasons,omitempty"`
+
 	// rejected counts the clusters that were left out, by reason, with up to 20 named for each.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
 	Rejected []RejectedClusters `json:"rejected,omitempty"`
+}
+
+// ChosenCluster says why a cluster was chosen.
+type ChosenCluster struct {
+	// cluster is the name of the MemberCluster.
+	// +required
+	Cluster string `json:"cluster"`
+
+	// reason is Scheduled, or what would keep the object away if it were not there already.
+	// +required
+	Reason string `json:"reason"`
+
+	// score of the cluster, the sum of what preferences, scores and taints add.
+	// +optional
+	Score int64 `json:"score,omitempty"`
 }
 
 // RejectedClusters counts the clusters that were left out for one reason.

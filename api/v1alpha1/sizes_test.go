@@ -22,6 +22,10 @@ clusters: {names: ` + many(1000, strings.Repeat("a", 59)+"%d") + `, excludedName
 suspend: {clusters: ` + many(1000, strings.Repeat("c", 59)+"%d") + `}`},
 		"64 weights and limits of long names": {"Placement", placementSpec + "replicas: {type: Divide, path: /spec/replicas, divide: {weights: " +
 			many(64, "{weight: 1, clusters: {names: "+many(256, strings.Repeat("a", 58)+"%d")+"}}") + ", limits: [{minReplicas: 1, maxReplicas: 2}]}}"},
+		"8 constraints and 16 groups of long names": {"Placement", placementSpec + "spread: {numberOfClusters: 2000, topologySpreadConstraints: " +
+			many(8, "{topologyKey: "+strings.Repeat("k", 310)+"%d, minDomains: 1, maxDomains: 2}") + ", affinityGroups: " +
+			many(16, "{name: "+strings.Repeat("g", 60)+"%d, names: "+many(1000, strings.Repeat("a", 58)+"%d")+"}") +
+			", preferences: " + many(32, "{weight: 1, expression: "+strings.Repeat("a", 4096)+"}") + "}"},
 		"2000 absent targets":                 {"ClusterResourceBinding", thingRef + "clusters: " + many(2000, "{name: "+strings.Repeat("a", 59)+"%d, state: Absent, absent: {policy: Delete, uid: 01234567-89ab-cdef-0123-456789abcdef, reason: "+strings.Repeat("R", 64)+"}}")},
 		"a MemberCluster with 32 long taints": {"MemberCluster", memberSpec + "taints: " + many(32, "{effect: PreferNoSchedule, key: "+strings.Repeat("k", 300)+"%d, value: "+strings.Repeat("v", 300)+"}")},
 	}

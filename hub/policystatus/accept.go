@@ -51,8 +51,8 @@ func readable(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
 	}
-	if _, err := metav1.LabelSelectorAsSelector(p.PlacementSpec().Clusters.LabelSelector); err != nil {
-		return fmt.Errorf("spec.clusters.labelSelector: %w", err)
+	if _, err := placement.Compile(p.PlacementSpec()); err != nil {
+		return err
 	}
 	return readableResources(p.PlacementSpec().ResourceSelectors)
 }

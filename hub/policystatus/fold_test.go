@@ -138,9 +138,19 @@ func TestAcceptance(t *testing.T) {
 			state: synced,
 			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
 		},
+		"an expression that does not compile": {
+			spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Clusters: hubv1.ClusterSelection{Expression: "nodes.ready >= many"},
+			},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			if tc.spec.Clusters.LabelSelector == nil {
+				tc.spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+			}
 			a := acceptance{
 				policy: &hubv1.Placement{Spec: tc.spec},
 				kinds:  func(schema.GroupKind) (kindwatch.State, bool) { return tc.state, true },

@@ -79,6 +79,7 @@ type Scheduler struct {
 	worlds    liveWorlds
 	decisions decisions
 	deaths    deaths
+	memory    memory
 
 	mu    sync.Mutex
 	ctx   context.Context

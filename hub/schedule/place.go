@@ -99,10 +99,11 @@ func (f facts) unselected(current hubv1.PlacementObject) plan {
 // follow asks the placement which clusters shall hold the object.
 func (f facts) follow(choice placement.Choice) plan {
 	winner := choice.Winner
-	d, err := placement.Decide(placement.Input{Spec: winner.PlacementSpec(), Clusters: f.world.snapshot(f.id.Namespace), Held: held(f.spec())})
+	compiled, err := f.memory.compile(winner)
 	if err != nil {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
 	}
+	d := f.chosen(compiled)
 	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
 	targets, withdrawn := map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -131,9 +132,20 @@ func (f facts) follow(choice placement.Choice) plan {
 	p.spec.PlacementRef = refTo(winner)
 	p.whenDeleted = whenDeleted
 	p.others = names(choice.Others)
-	p.rejected = rejections(d)
+	p.rejected = explained(d, winner.PlacementSpec().Spread != nil)
 	p.scheduled = summary(p.spec, d, len(f.world.clusters))
 	return p
+}
+
+// chosen asks which clusters shall hold the object.
+func (f facts) chosen(by *placement.Compiled) placement.Decision {
+	held := held(f.spec())
+	return placement.Decide(placement.Input{
+		Placement: by,
+		Kind:      f.template.GroupVersionKind(),
+		Clusters:  f.world.snapshot(f.memory, f.id.Namespace, held),
+		Held:      held,
+	})
 }
 
 // withdrawEverywhere is the end of an object.
@@ -212,6 +224,15 @@ var inWords = map[string]string{
 	hubv1.ReasonNamespaceNotAllowed: "not open to the namespace",
 	hubv1.ReasonClusterNotReady:     "not ready",
 	hubv1.ReasonClusterLeaving:      "leaving",
+	hubv1.ReasonExpressionFalse:     "do not meet the expression",
+	hubv1.ReasonExpressionFailed:    "have no answer to the expression",
+	hubv1.ReasonKindNotServed:       "do not serve the kind",
+	hubv1.ReasonVersionNotServed:    "do not serve the version",
+	hubv1.ReasonTopologyMissing:     "in no domain",
+	hubv1.ReasonOtherAffinityGroup:  "in other affinity groups",
+	hubv1.ReasonNotChosen:           "not needed",
+	hubv1.ReasonSpreadConstraint:    "beyond a spread constraint",
+	hubv1.ReasonSpreadUnsatisfied:   "wait for the spread to be satisfied",
 }
 
 // summary reads "3 of 12 clusters: 6 not selected, 2 tainted".
@@ -224,10 +245,8 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	}
 	message := fmt.Sprintf("%d of %s", selected, count(clusters, "cluster"))
 	var parts []string
-	if r := rejections(d); r != nil {
-		for _, r := range r.Rejected {
-			parts = append(parts, fmt.Sprintf("%d %s", r.Count, cmp.Or(inWords[r.Reason], r.Reason)))
-		}
+	for _, r := range rejections(d) {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Count, cmp.Or(inWords[r.Reason], r.Reason)))
 	}
 	if len(d.Missing) > 0 {
 		parts = append(parts, fmt.Sprintf("%d without a MemberCluster", len(d.Missing)))
@@ -235,14 +254,43 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	if len(parts) > 0 {
 		message += ": " + strings.Join(parts, ", ")
 	}
-	if selected == 0 {
+	if d.Group != "" {
+		message += "; affinity group " + d.Group
+	}
+	short := false
+	for _, s := range d.Shortfalls {
+		message += "; " + s.Message
+		short = short || s.Serious
+	}
+	if d.Kept {
+		message += "; every cluster keeps what it has"
+	}
+	switch {
+	case selected == 0 && !d.Kept:
 		return condition(metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, message)
+	case short:
+		return condition(metav1.ConditionFalse, hubv1.ReasonSpreadUnsatisfied, message)
 	}
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// rejections counts the clusters without the object by reason, the most frequent reason first; nil if there are none.
-func rejections(d placement.Decision) *hubv1.DecisionStatus {
+// explained is what the binding's status keeps of a decision; nil if there is nothing to say.
+func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
+	const named = 100
+	out := &hubv1.DecisionStatus{Rejected: rejections(d)}
+	for _, t := range d.Targets {
+		if len(out.Reasons) < named && (spreads || t.Reason != hubv1.ReasonScheduled) {
+			out.Reasons = append(out.Reasons, hubv1.ChosenCluster{Cluster: t.Cluster, Reason: t.Reason, Score: t.Score})
+		}
+	}
+	if out.Rejected == nil && out.Reasons == nil {
+		return nil
+	}
+	return out
+}
+
+// rejections counts the clusters without the object by reason, the most frequent reason first.
+func rejections(d placement.Decision) []hubv1.RejectedClusters {
 	const named = 20
 	byReason := map[string]*hubv1.RejectedClusters{}
 	all := slices.Concat(d.Rejected, d.Withdraw)
@@ -257,14 +305,11 @@ func rejections(d placement.Decision) *hubv1.DecisionStatus {
 			group.Examples = append(group.Examples, r.Cluster+": "+r.Message)
 		}
 	}
-	if len(byReason) == 0 {
-		return nil
-	}
-	out := &hubv1.DecisionStatus{}
+	var out []hubv1.RejectedClusters
 	for _, reason := range sets.List(sets.KeySet(byReason)) {
-		out.Rejected = append(out.Rejected, *byReason[reason])
+		out = append(out, *byReason[reason])
 	}
-	slices.SortStableFunc(out.Rejected, func(a, b hubv1.RejectedClusters) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(out, func(a, b hubv1.RejectedClusters) int { return cmp.Compare(b.Count, a.Count) })
 	return out
 }
 

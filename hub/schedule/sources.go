@@ -2,11 +2,13 @@ package schedule
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
 )
 
 type (
@@ -34,7 +37,9 @@ func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
 		watch(c, &hubv1.Placement{}, selectedBy[*hubv1.Placement](s), specMoved[*hubv1.Placement]),
 		watch(c, &hubv1.ClusterPlacement{}, selectedBy[*hubv1.ClusterPlacement](s), specMoved[*hubv1.ClusterPlacement]),
 		watch(c, &hubv1.MemberCluster{}, s.bound, clusterMoved),
+		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.factsMoved}),
 		watch(c, &corev1.Namespace{}, s.inNamespace, func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
+		s.counting(c),
 		source.TypedFunc[key](s.templateSource),
 	}
 }
@@ -76,7 +81,72 @@ func specMoved[T client.Object](before, after T) bool {
 // clusterMoved compares what decisions see of a cluster.
 func clusterMoved(before, after *hubv1.MemberCluster) bool {
 	return before.Generation != after.Generation || away(before) != away(after) ||
-		!equality.Semantic.DeepEqual(clusterOf(before, "", nil), clusterOf(after, "", nil))
+		!equality.Semantic.DeepEqual(steady(before), steady(after))
+}
+
+// factsMoved wakes the objects whose placements read what a cluster's nodes and version are, when that changes.
+func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
+	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
+	before.Revision, after.Revision = "", ""
+	if equality.Semantic.DeepEqual(before, after) || clusterMoved(e.ObjectOld, e.ObjectNew) {
+		return
+	}
+	placements, err := allPlacements(ctx, s.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
+		return
+	}
+	reading := map[hubv1.PlacementReference]bool{}
+	for _, p := range placements {
+		if compiled, err := s.memory.compile(p); err == nil && compiled.ReadsFacts() {
+			reading[placementKey(refTo(p))] = true
+		}
+	}
+	if len(reading) == 0 {
+		return
+	}
+	bindings, err := allBindings(ctx, s.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
+		return
+	}
+	for _, b := range bindings {
+		if ref := b.BindingSpec().PlacementRef; ref != nil && reading[placementKey(ref)] {
+			q.Add(hubv1.ObjectOf(b))
+		}
+	}
+}
+
+// placementKey is the reference without what changes.
+func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
+	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// counting keeps how many objects each cluster gets, from before the first decision on.
+func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
+	return source.TypedFunc[key](func(ctx context.Context, _ queue) error {
+		for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+			informer, err := c.GetInformer(ctx, kind)
+			if err != nil {
+				return fmt.Errorf("counting the objects of clusters: %w", err)
+			}
+			handler, err := informer.AddEventHandler(s.memory.bindings())
+			if err != nil {
+				return fmt.Errorf("counting the objects of clusters: %w", err)
+			}
+			if !toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+}
+
+// steady is what decisions see of a cluster and does not change by itself, as its nodes do.
+func steady(c *hubv1.MemberCluster) placement.Cluster {
+	seen := clusterOf(c)
+	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
+	return seen
 }
 
 // selectedBy returns the objects of the kinds that a placement selects.

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,27 +56,18 @@ func kindOf(p hubv1.PlacementObject) string {
 	return "Placement"
 }
 
-// snapshot is the clusters as the pure packages see them.
-func (w world) snapshot(namespace string) []placement.Cluster {
+// snapshot is the clusters as the pure packages see them, for an object that is on the held ones.
+func (w world) snapshot(m *memory, namespace string, held map[string]bool) []placement.Cluster {
 	out := make([]placement.Cluster, len(w.clusters))
 	for i, c := range w.clusters {
-		out[i] = clusterOf(c, namespace, w.namespaceLabels)
+		out[i] = m.see(c)
+		allowed, err := c.Spec.AllowedNamespaces.Allows(namespace, w.namespaceLabels)
+		out[i].NamespaceAllowed = err == nil && allowed // a selector that cannot be read lets nothing new in and takes nothing away
+		if out[i].Objects = m.objectsOn(c.Name); held[c.Name] {
+			out[i].Objects--
+		}
 	}
 	return out
-}
-
-func clusterOf(c *hubv1.MemberCluster, namespace string, namespaceLabels map[string]string) placement.Cluster {
-	allowed, err := c.Spec.AllowedNamespaces.Allows(namespace, namespaceLabels)
-	return placement.Cluster{
-		Name:             c.Name,
-		Labels:           c.SelectableLabels(),
-		Taints:           c.Spec.Taints,
-		Unschedulable:    c.Spec.Unschedulable,
-		Ready:            meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady),
-		Leaving:          c.DeletionTimestamp != nil,
-		LeavePolicy:      cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan),
-		NamespaceAllowed: err == nil && allowed, // a selector that cannot be read lets nothing new in and takes nothing away
-	}
 }
 
 // away is true for a cluster that does not answer. One that is being taken down in an orderly way does.

@@ -1,0 +1,168 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// remembered bounds how many specs and clusters are remembered; beyond it they are read anew.
+const remembered = 10_000
+
+// memory keeps what is dear to make and the same for many objects: specs and clusters as package placement sees them, and how many
+// objects each cluster gets. A nil memory remembers nothing.
+type memory struct {
+	mu       sync.Mutex
+	specs    map[types.UID]readSpec
+	clusters map[types.UID]seenCluster
+	sent     map[types.NamespacedName][]string // clusters by binding
+	objects  map[string]int                    // objects by cluster
+}
+
+type readSpec struct {
+	generation int64
+	compiled   *placement.Compiled
+	err        error
+}
+
+type seenCluster struct {
+	version string
+	seen    placement.Cluster
+}
+
+// compile reads the spec of a placement, once for each generation.
+func (m *memory) compile(p hubv1.PlacementObject) (*placement.Compiled, error) {
+	if m == nil {
+		return placement.Compile(p.PlacementSpec())
+	}
+	m.mu.Lock()
+	known, ok := m.specs[p.GetUID()]
+	m.mu.Unlock()
+	if ok && known.generation == p.GetGeneration() {
+		return known.compiled, known.err
+	}
+	now := readSpec{generation: p.GetGeneration()}
+	now.compiled, now.err = placement.Compile(p.PlacementSpec())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.specs == nil || len(m.specs) >= remembered {
+		m.specs = map[types.UID]readSpec{}
+	}
+	m.specs[p.GetUID()] = now
+	return now.compiled, now.err
+}
+
+// see returns a cluster as package placement sees it, but for what depends on the object. Its maps are shared.
+func (m *memory) see(c *hubv1.MemberCluster) placement.Cluster {
+	if m == nil {
+		return clusterOf(c)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.clusters[c.UID]; ok && known.version == c.ResourceVersion {
+		return known.seen
+	}
+	if m.clusters == nil || len(m.clusters) >= remembered {
+		m.clusters = map[types.UID]seenCluster{}
+	}
+	now := seenCluster{version: c.ResourceVersion, seen: clusterOf(c)}
+	m.clusters[c.UID] = now
+	return now.seen
+}
+
+// clusterOf is what decisions about every object see of a cluster.
+func clusterOf(c *hubv1.MemberCluster) placement.Cluster {
+	return placement.Cluster{
+		Name:          c.Name,
+		Revision:      revision(c),
+		Labels:        c.SelectableLabels(),
+		Annotations:   c.Annotations,
+		Taints:        c.Spec.Taints,
+		Unschedulable: c.Spec.Unschedulable,
+		Ready:         meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady),
+		Leaving:       c.DeletionTimestamp != nil,
+		LeavePolicy:   cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan),
+		Version:       c.Status.Version.Kubernetes,
+		Capacity:      c.Status.Capacity,
+		Allocatable:   c.Status.Allocatable,
+		Nodes:         c.Status.Nodes,
+	}
+}
+
+// revision is empty for a cluster that no API server has seen.
+func revision(c *hubv1.MemberCluster) string {
+	if c.ResourceVersion == "" {
+		return ""
+	}
+	return string(c.UID) + "/" + c.ResourceVersion
+}
+
+// objectsOn counts the objects that are sent to a cluster.
+func (m *memory) objectsOn(cluster string) int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.objects[cluster]
+}
+
+// count takes note of where the object of a binding is sent; b is nil if the binding is gone.
+func (m *memory) count(key types.NamespacedName, b hubv1.BindingObject) {
+	var now []string
+	if b != nil {
+		for _, e := range b.BindingSpec().Clusters {
+			if e.State == hubv1.TargetPresent {
+				now = append(now, e.Name)
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.sent[key]
+	if slices.Equal(before, now) {
+		return
+	}
+	if m.sent == nil {
+		m.sent, m.objects = map[types.NamespacedName][]string{}, map[string]int{}
+	}
+	for _, c := range before {
+		if m.objects[c]--; m.objects[c] == 0 {
+			delete(m.objects, c)
+		}
+	}
+	for _, c := range now {
+		m.objects[c]++
+	}
+	if m.sent[key] = now; now == nil {
+		delete(m.sent, key)
+	}
+}
+
+// bindings is the handler that keeps the counts.
+func (m *memory) bindings() toolscache.ResourceEventHandler {
+	take := func(o any) {
+		if b, ok := o.(hubv1.BindingObject); ok {
+			m.count(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, o any) { take(o) },
+		DeleteFunc: func(o any) {
+			if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = last.Obj
+			}
+			if b, ok := o.(hubv1.BindingObject); ok {
+				m.count(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, nil)
+			}
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Compiled is the part of a PlacementSpec that decides on clusters, with its selectors and expressions read. It is made once for a
+// spec, may be used by many decisions at a time, and remembers what it found of clusters that have a Revision.
+type Compiled struct {
+	names, excludedNames []string
+	requirements         []requirement
+	expression           *expression
+	tolerations          []corev1.Toleration
+
+	number      int // of clusters; 0 for as many as can
+	constraints []constraint
+	preferences []preference
+	capacity    int64 // weights of the built-in scores
+	objects     int64
+	groups      []group
+	rebalance   bool
+
+	seen sync.Map // name of a cluster -> *findings
+}
+
+// constraint is a TopologySpreadConstraint; 0 stands for no bound.
+type constraint struct {
+	key                               string
+	minimum, maximum, perDomain, skew int
+	anyway                            bool // it is a wish
+}
+
+// preference adds its weight to the score of the clusters that it selects.
+type preference struct {
+	weight       int64
+	requirements []requirement
+	expression   *expression
+}
+
+// group is an AffinityGroup.
+type group struct {
+	name         string
+	names        []string
+	requirements []requirement
+}
+
+// Compile reads the selectors and expressions of a spec. Its error says what cannot be read, and where.
+func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
+	s := spec.Clusters
+	c := &Compiled{names: s.Names, excludedNames: s.ExcludedNames, tolerations: s.Tolerations}
+	if len(s.Names) == 0 && s.LabelSelector == nil && s.Expression == "" {
+		// The CRD refuses this. Taken as "no cluster" it would withdraw the object everywhere.
+		return nil, errors.New("reading spec.clusters: neither names, labelSelector nor expression is set")
+	}
+	var err error
+	if c.requirements, err = requirements(s.LabelSelector); err != nil {
+		return nil, fmt.Errorf("reading spec.clusters.labelSelector%w", err)
+	}
+	if s.Expression != "" {
+		if c.expression, err = compileExpression(s.Expression); err != nil {
+			return nil, fmt.Errorf("reading spec.clusters.expression: %w", err)
+		}
+	}
+	if spec.Spread != nil {
+		if err := c.readSpread(spec.Spread); err != nil {
+			return nil, fmt.Errorf("reading spec.spread.%w", err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
+	c.number = bound(s.NumberOfClusters)
+	c.rebalance = s.Rebalance == hubv1.RebalanceAlways
+	for _, t := range s.TopologySpreadConstraints {
+		c.constraints = append(c.constraints, constraint{
+			key: t.TopologyKey, minimum: bound(t.MinDomains), maximum: bound(t.MaxDomains), perDomain: bound(t.ClustersPerDomain), skew: bound(t.MaxSkew),
+			anyway: t.WhenUnsatisfiable == hubv1.ScheduleAnyway,
+		})
+	}
+	for i, p := range s.Preferences {
+		read := preference{weight: int64(p.Weight)}
+		var err error
+		if read.requirements, err = requirements(p.LabelSelector); err != nil {
+			return fmt.Errorf("preferences[%d].labelSelector%w", i, err)
+		}
+		if p.Expression != "" {
+			if read.expression, err = compileExpression(p.Expression); err != nil {
+				return fmt.Errorf("preferences[%d].expression: %w", i, err)
+			}
+		}
+		c.preferences = append(c.preferences, read)
+	}
+	for _, w := range s.Scores {
+		switch w.Name {
+		case hubv1.ScoreAvailableCapacity:
+			c.capacity = int64(w.Weight)
+		case hubv1.ScoreFewestObjects:
+			c.objects = int64(w.Weight)
+		default:
+			return fmt.Errorf("scores[%s]: there is no such score", w.Name)
+		}
+	}
+	for i, g := range s.AffinityGroups {
+		read := group{name: g.Name, names: g.Names}
+		var err error
+		if read.requirements, err = requirements(g.LabelSelector); err != nil {
+			return fmt.Errorf("affinityGroups[%d].labelSelector%w", i, err)
+		}
+		c.groups = append(c.groups, read)
+	}
+	return nil
+}
+
+// bound is 0, which bounds nothing, for a value that is unset or makes no sense.
+func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
+
+// ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that it is Ready and
+// serves the kind: its version, nodes and capacity, and its annotations.
+func (c *Compiled) ReadsFacts() bool {
+	reads := c.expression.readsFacts() || c.capacity != 0
+	for _, p := range c.preferences {
+		reads = reads || p.expression.readsFacts()
+	}
+	return reads
+}

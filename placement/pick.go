@@ -1,0 +1,234 @@
+package placement
+
+import "fmt"
+
+// pick chooses, among those of the pool that are meant, until numberOfClusters is reached or no more may be chosen.
+//
+// First domains are opened until each constraint has its minDomains: the cluster that helps the earliest constraints, then the
+// order of preference. Then a domain is chosen by the best score in it, of equal ones the one with fewer chosen clusters, within it a
+// domain of the next constraint, and so on down to a cluster.
+func (a *attempt) pick(meant func(*contender) bool, r rules) {
+	if !a.room() {
+		return
+	}
+	t := tree{attempt: a, rules: r, root: &node{}}
+	for _, c := range a.pool {
+		if !c.chosen && meant(c) {
+			t.insert(c)
+		}
+	}
+	for a.room() && a.lacksDomains() {
+		leaf := t.opening()
+		if leaf == nil {
+			break
+		}
+		t.take(leaf)
+	}
+	for t.turn = 1; a.room() && (!r.spare || a.spare()); t.turn++ {
+		leaf := t.next(t.root, 0)
+		if leaf == nil {
+			break
+		}
+		t.take(leaf)
+	}
+}
+
+func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
+
+// spare is true if there is room for one more beside the domains that are lacking.
+func (a *attempt) spare() bool {
+	for _, d := range a.domains {
+		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *attempt) lacksDomains() bool {
+	for _, d := range a.domains {
+		if d.used < d.minimum {
+			return true
+		}
+	}
+	return false
+}
+
+// tree holds candidates by their domains: one level for each constraint, in order.
+type tree struct {
+	*attempt
+	rules  rules
+	root   *node
+	leaves []*node
+	turn   int
+}
+
+type node struct {
+	domain   string
+	parent   *node
+	children []*node
+	byDomain map[string]*node
+	// pool of a leaf: those that are not chosen, by rank.
+	pool []*contender
+	// best of all below, by rank; nil if there is none.
+	best *contender
+	// barren is the last turn in which nothing below could be chosen.
+	barren int
+}
+
+// insert is called in order of rank.
+func (t *tree) insert(c *contender) {
+	n := t.root
+	for _, domain := range c.domains {
+		child := n.byDomain[domain]
+		if child == nil {
+			child = &node{domain: domain, parent: n, best: c}
+			if n.byDomain == nil {
+				n.byDomain = map[string]*node{}
+			}
+			n.byDomain[domain] = child
+			n.children = append(n.children, child)
+		}
+		if n.best == nil {
+			n.best = c
+		}
+		n = child
+	}
+	if len(n.pool) == 0 {
+		n.best = c
+		t.leaves = append(t.leaves, n)
+	}
+	n.pool = append(n.pool, c)
+}
+
+// opening is the leaf whose best candidate opens a domain that a constraint lacks; nil if there is none.
+func (t *tree) opening() *node {
+	var found *node
+	for _, leaf := range t.leaves {
+		t.compared++
+		if leaf.best == nil || !t.opens(leaf.best) || t.barred(leaf.best) {
+			continue
+		}
+		if found == nil || t.opensBefore(leaf.best, found.best) {
+			found = leaf
+		}
+	}
+	return found
+}
+
+// helps is true if the candidate opens a domain that the constraint lacks.
+func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
+
+func (t *tree) opens(c *contender) bool {
+	for i, d := range t.domains {
+		if d.helps(c.domains[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tree) barred(c *contender) bool {
+	for i, d := range t.domains {
+		if d.bars(c.domains[i], t.rules) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tree) opensBefore(c, other *contender) bool {
+	t.compared++
+	for i, d := range t.domains {
+		if a, b := d.helps(c.domains[i]), d.helps(other.domains[i]); a != b {
+			return a
+		}
+	}
+	if c.score != other.score {
+		return c.score > other.score
+	}
+	for i, d := range t.domains {
+		if a, b := d.count[c.domains[i]], d.count[other.domains[i]]; a != b {
+			return a < b
+		}
+	}
+	return c.rank < other.rank
+}
+
+// next is the leaf below n whose best candidate is to be chosen; nil if none may be.
+func (t *tree) next(n *node, level int) *node {
+	if level == len(t.domains) {
+		if n.best == nil {
+			return nil
+		}
+		return n
+	}
+	for {
+		var best *node
+		for _, child := range n.children {
+			t.compared++
+			if child.best == nil || child.barren == t.turn || t.domains[level].bars(child.domain, t.rules) {
+				continue
+			}
+			if best == nil || t.before(t.domains[level], child, best) {
+				best = child
+			}
+		}
+		if best == nil {
+			return nil
+		}
+		if leaf := t.next(best, level+1); leaf != nil {
+			return leaf
+		}
+		best.barren = t.turn
+	}
+}
+
+func (t *tree) before(d *domains, n, other *node) bool {
+	if n.best.score != other.best.score {
+		return n.best.score > other.best.score
+	}
+	if a, b := d.count[n.domain], d.count[other.domain]; a != b {
+		return a < b
+	}
+	return n.best.rank < other.best.rank
+}
+
+// take chooses the best candidate of a leaf.
+func (t *tree) take(leaf *node) {
+	c := leaf.best
+	c.chosen = true
+	t.chosen++
+	for i, d := range t.domains {
+		d.add(c.domains[i])
+	}
+	t.tell(c)
+	leaf.pool = leaf.pool[1:]
+	leaf.best = nil
+	if len(leaf.pool) > 0 {
+		leaf.best = leaf.pool[0]
+	}
+	for n := leaf.parent; n != nil; n = n.parent {
+		n.best = nil
+		for _, child := range n.children {
+			t.compared++
+			if child.best != nil && (n.best == nil || child.best.rank < n.best.rank) {
+				n.best = child.best
+			}
+		}
+	}
+}
+
+func (t *tree) tell(c *contender) {
+	if t.trace == nil {
+		return
+	}
+	action, why := "Choose", fmt.Sprintf("score %d", c.score)
+	if c.held {
+		action, why = "Keep", "it holds the object, score "+fmt.Sprint(c.score)
+	}
+	for i, d := range t.domains {
+		why += fmt.Sprintf(", %s %s now has %d", subject(d.key), c.domains[i], d.count[c.domains[i]])
+	}
+	t.trace.step(action, c.cluster.Name, "%s", why)
+}

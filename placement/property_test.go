@@ -1,0 +1,353 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+
+// genInput draws from few values, so that they meet often. What cannot be compiled is skipped.
+func genInput(t *rapid.T) Input {
+	spec := &hubv1.PlacementSpec{Clusters: genSelection(t), Spread: genSpread(t)}
+	c, err := Compile(spec)
+	if err != nil {
+		t.Skip(err)
+	}
+	in := Input{Placement: c, Kind: widget, Held: map[string]bool{}}
+	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {
+		in.Clusters = append(in.Clusters, genCluster(t, fmt.Sprintf("c%02d", i)))
+	}
+	for i := range 13 {
+		in.Held[fmt.Sprintf("c%02d", i)] = rapid.Bool().Draw(t, "held")
+	}
+	return in
+}
+
+var words = rapid.SampledFrom([]string{"", "x", "y", "z", "not valid"})
+
+func genCluster(t *rapid.T, name string) Cluster {
+	effect := rapid.SampledFrom([]corev1.TaintEffect{"", "", corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule})
+	mostly := rapid.SampledFrom([]bool{true, true, true, false})
+	return Cluster{
+		Name: name,
+		Labels: map[string]string{
+			"k": words.Draw(t, "label"), hubv1.RegionLabel: words.Draw(t, "region"), hubv1.ZoneLabel: words.Draw(t, "zone"),
+		},
+		Taints:        []corev1.Taint{{Key: words.Draw(t, "key"), Value: words.Draw(t, "value"), Effect: effect.Draw(t, "effect")}},
+		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: mostly.Draw(t, "ready"),
+		Leaving: !mostly.Draw(t, "stays"), NamespaceAllowed: mostly.Draw(t, "allowed"),
+		Version: rapid.SampledFrom([]string{"", "v1.30.1", "v1.36.0+k3s1", "odd"}).Draw(t, "version"),
+		Nodes:   hubv1.NodeSummary{Ready: rapid.Int32Range(-1, 3).Draw(t, "nodes")},
+		Served: rapid.SampledFrom([]map[schema.GroupKind][]string{
+			nil, nil, {widget.GroupKind(): {"v1"}}, {widget.GroupKind(): {"v1beta1"}}, {widget.GroupKind(): nil},
+		}).Draw(t, "served"),
+		Objects: rapid.IntRange(-1, 5).Draw(t, "objects"),
+	}
+}
+
+var expressions = rapid.SampledFrom([]string{
+	"", "true", "region == 'x'", "labels['k'] == 'x'", "labels['none'] == 'x'", "nodes.ready > 1", "semver(version, true).major() == 1",
+	"capacity['cpu'].isGreaterThan(quantity('1'))", "servedKinds.exists(k, k.startsWith('Widget'))", "1 / nodes.ready > 0",
+})
+
+func genSelection(t *rapid.T) hubv1.ClusterSelection {
+	s := hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
+	if rapid.Bool().Draw(t, "any") {
+		return s
+	}
+	s.Expression = expressions.Draw(t, "expression")
+	names := rapid.SampledFrom([]string{"c00", "c01", "c02", "c03", "c04", "c05"})
+	s.Names = rapid.SliceOfN(names, 0, 6).Draw(t, "names")
+	s.ExcludedNames = rapid.SliceOfN(names, 0, 2).Draw(t, "excluded")
+	s.LabelSelector = genSelector(t)
+	s.Tolerations = []corev1.Toleration{{Key: words.Draw(t, "toleratedKey"), Operator: corev1.TolerationOpExists}}
+	return s
+}
+
+func genSelector(t *rapid.T) *metav1.LabelSelector {
+	op := rapid.SampledFrom([]metav1.LabelSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist", "Odd"}).Draw(t, "op")
+	var values []string
+	if op == "In" || op == "NotIn" {
+		values = rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y"}), 1, 2).Draw(t, "values")
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: op, Values: values}}}
+}
+
+func genSpread(t *rapid.T) *hubv1.SpreadPolicy {
+	if rapid.Bool().Draw(t, "everywhere") {
+		return nil
+	}
+	number := func(name string) *int32 {
+		return rapid.SampledFrom([]*int32{nil, nil, ptr.To[int32](-1), ptr.To[int32](0), ptr.To[int32](1), ptr.To[int32](2), ptr.To[int32](3), ptr.To[int32](5)}).Draw(t, name)
+	}
+	s := &hubv1.SpreadPolicy{NumberOfClusters: number("numberOfClusters")}
+	s.Rebalance = rapid.SampledFrom([]hubv1.Rebalance{"", hubv1.RebalanceNever, hubv1.RebalanceAlways}).Draw(t, "rebalance")
+	for _, key := range rapid.SampledFrom([][]string{nil, {hubv1.RegionLabel}, {hubv1.ZoneLabel, hubv1.RegionLabel}, {"k", hubv1.RegionLabel, hubv1.ZoneLabel}}).Draw(t, "keys") {
+		s.TopologySpreadConstraints = append(s.TopologySpreadConstraints, hubv1.TopologySpreadConstraint{
+			TopologyKey: key, MinDomains: number("minDomains"), MaxDomains: number("maxDomains"), ClustersPerDomain: number("perDomain"), MaxSkew: number("maxSkew"),
+			WhenUnsatisfiable: rapid.SampledFrom([]hubv1.WhenUnsatisfiable{hubv1.DoNotSchedule, hubv1.ScheduleAnyway}).Draw(t, "when"),
+		})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "preferences") {
+		s.Preferences = append(s.Preferences, hubv1.ClusterPreference{Weight: rapid.Int32Range(-100, 100).Draw(t, "weight"), Expression: expressions.Draw(t, "preference")})
+	}
+	for _, name := range []hubv1.ScoreName{hubv1.ScoreAvailableCapacity, hubv1.ScoreFewestObjects} {
+		if rapid.Bool().Draw(t, "weighs") {
+			s.Scores = append(s.Scores, hubv1.WeighedScore{Name: name, Weight: rapid.Int32Range(-100, 100).Draw(t, "weight")})
+		}
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "groups") {
+		s.AffinityGroups = append(s.AffinityGroups, hubv1.AffinityGroup{Name: fmt.Sprint(i), LabelSelector: genSelector(t)})
+	}
+	return s
+}
+
+func TestOrderOfClustersChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		want, wantTrace := Explain(in)
+		in.Clusters = rapid.Permutation(in.Clusters).Draw(t, "order")
+		got, trace := Explain(in)
+		if diff := cmp.Diff(want, got) + cmp.Diff(wantTrace, trace); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestExplainingChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		explained, _ := Explain(in)
+		if diff := cmp.Diff(Decide(in), explained); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestWhatIsRememberedChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		want := Decide(in)
+		for i := range in.Clusters {
+			in.Clusters[i].Revision = "1"
+		}
+		if diff := cmp.Diff(want, Decide(in)) + cmp.Diff(want, Decide(in)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestADecisionIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		first := Decide(in)
+		in.Held = holders(first)
+		for i := range in.Clusters { // the object's own weight is taken off where it is
+			in.Clusters[i].Objects = max(0, in.Clusters[i].Objects)
+		}
+		second := Decide(in)
+		if diff := cmp.Diff(clustersOf(first), clustersOf(second)); diff != "" {
+			t.Fatalf("decided again, the object moves:\n%s", diff)
+		}
+	})
+}
+
+func holders(d Decision) map[string]bool {
+	out := map[string]bool{}
+	for _, x := range d.Targets {
+		out[x.Cluster] = true
+	}
+	return out
+}
+
+func clustersOf(d Decision) []string {
+	var out []string
+	for _, x := range d.Targets {
+		out = append(out, x.Cluster)
+	}
+	return out
+}
+
+func TestEveryClusterIsInExactlyOneList(t *testing.T) {
+	unselecting := []string{
+		hubv1.ReasonNotSelected, hubv1.ReasonExcluded, hubv1.ReasonTaintNotTolerated, hubv1.ReasonClusterLeaving,
+		hubv1.ReasonNotChosen, hubv1.ReasonSpreadConstraint, hubv1.ReasonOtherAffinityGroup,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		d := Decide(in)
+		lists := map[string]int{}
+		for _, x := range d.Targets {
+			lists[x.Cluster]++
+		}
+		for _, x := range d.Rejected {
+			lists[x.Cluster]++
+			if in.Held[x.Cluster] {
+				t.Errorf("%s holds the object and is rejected instead of withdrawn", x.Cluster)
+			}
+		}
+		for _, x := range d.Withdraw {
+			lists[x.Cluster]++
+			if !in.Held[x.Cluster] {
+				t.Errorf("%s holds nothing and is withdrawn", x.Cluster)
+			}
+			if !slices.Contains(unselecting, x.Reason) {
+				t.Errorf("%s is withdrawn by %s, which may only keep new objects away", x.Cluster, x.Reason)
+			}
+		}
+		for _, x := range slices.Concat(d.Rejected, d.Withdraw) {
+			if x.Reason == "" || x.Message == "" {
+				t.Errorf("%s is left out without a reason: %+v", x.Cluster, x)
+			}
+		}
+		for _, x := range d.Missing {
+			lists[x]++
+		}
+		for _, c := range in.Clusters {
+			if lists[c.Name] != 1 {
+				t.Errorf("%s is in %d lists", c.Name, lists[c.Name])
+			}
+		}
+	})
+}
+
+// spread counts of a decision.
+type counted struct {
+	of   map[string]int
+	most int
+}
+
+func countBy(in Input, d Decision, key string, which func(cluster string) bool) counted {
+	labels := map[string]string{}
+	for _, c := range in.Clusters {
+		labels[c.Name] = c.Labels[key]
+	}
+	out := counted{of: map[string]int{}}
+	for _, x := range d.Targets {
+		if which(x.Cluster) {
+			out.of[labels[x.Cluster]]++
+			out.most = max(out.most, out.of[labels[x.Cluster]])
+		}
+	}
+	return out
+}
+
+func TestEveryConstraintHoldsOrTheDecisionSaysSo(t *testing.T) {
+	all := func(string) bool { return true }
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		d := Decide(in)
+		if d.Kept {
+			for _, x := range d.Targets {
+				if !in.Held[x.Cluster] {
+					t.Fatalf("the decision keeps what was and adds %s", x.Cluster)
+				}
+			}
+			if len(d.Shortfalls) == 0 {
+				t.Fatal("the decision keeps what was and does not say why")
+			}
+			return
+		}
+		p := in.Placement
+		if p.number > 0 && len(d.Targets) > p.number {
+			t.Fatalf("%d clusters, numberOfClusters is %d", len(d.Targets), p.number)
+		}
+		if p.number > 0 && len(d.Targets) < p.number && len(d.Targets) > 0 && len(d.Shortfalls) == 0 {
+			t.Fatalf("%d clusters, numberOfClusters is %d, and nothing is said", len(d.Targets), p.number)
+		}
+		for _, c := range p.constraints {
+			if c.anyway {
+				continue
+			}
+			now := countBy(in, d, c.key, all)
+			if len(d.Targets) > 0 && len(now.of) < c.minimum {
+				t.Fatalf("%s: %v, minDomains is %d", c.key, now.of, c.minimum)
+			}
+			if c.maximum > 0 && len(now.of) > c.maximum {
+				t.Fatalf("%s: %v, maxDomains is %d", c.key, now.of, c.maximum)
+			}
+			if c.perDomain > 0 && now.most > c.perDomain {
+				t.Fatalf("%s: %v, clustersPerDomain is %d", c.key, now.of, c.perDomain)
+			}
+			held := countBy(in, d, c.key, func(x string) bool { return in.Held[x] })
+			if least := leastOf(now); c.skew > 0 && len(now.of) > 1 && now.most-least > c.skew && now.most > held.most {
+				t.Fatalf("%s: %v, of which held %v, maxSkew is %d", c.key, now.of, held.of, c.skew)
+			}
+		}
+	})
+}
+
+func leastOf(c counted) int {
+	least := c.most
+	for _, n := range c.of {
+		least = min(least, n)
+	}
+	return least
+}
+
+func TestAddingAClusterMovesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		if in.Placement.rebalance {
+			t.Skip("rebalance was asked for")
+		}
+		before := Decide(in)
+		if before.Kept {
+			t.Skip("the constraints did not hold")
+		}
+		in.Held = holders(before)
+		in.Clusters = append(in.Clusters, genCluster(t, "new"))
+		after := Decide(in)
+		for _, c := range clustersOf(before) {
+			if !slices.Contains(clustersOf(after), c) {
+				t.Fatalf("%s lost the object because another cluster came: %v, then %v", c, clustersOf(before), clustersOf(after))
+			}
+		}
+	})
+}
+
+func TestRemovingAClusterMovesOnlyItsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		if in.Placement.rebalance || len(in.Placement.groups) > 0 {
+			t.Skip("the whole may be chosen anew")
+		}
+		before := Decide(in)
+		if before.Kept || len(in.Clusters) == 0 {
+			t.Skip("nothing to remove")
+		}
+		in.Held = holders(before)
+		gone := rapid.IntRange(0, len(in.Clusters)-1).Draw(t, "gone")
+		name := in.Clusters[gone].Name
+		in.Clusters = slices.Delete(slices.Clone(in.Clusters), gone, gone+1)
+		delete(in.Held, name)
+		after := Decide(in)
+		if after.Kept {
+			return
+		}
+		moved := 0
+		for _, c := range clustersOf(before) {
+			if c != name && !slices.Contains(clustersOf(after), c) {
+				moved++
+			}
+		}
+		lost := 0
+		for _, c := range in.Placement.constraints {
+			lost += c.minimum // a domain that is lost may have to be opened elsewhere
+		}
+		if moved > lost {
+			t.Fatalf("without %s, %d other clusters lose the object: %v, then %v", name, moved, clustersOf(before), clustersOf(after))
+		}
+	})
+}

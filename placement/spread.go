@@ -1,0 +1,318 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// spread chooses among the clusters that the filters left.
+type spread struct {
+	*Compiled
+	trace    *Trace
+	decision *Decision
+	compared int
+}
+
+// choose marks the clusters that shall hold the object and says of the others why they do not.
+func (s *spread) choose(selected []*contender) {
+	s.builtIn(selected)
+	s.order(selected)
+	group := s.group(selected)
+	if group >= 0 {
+		s.decision.Group = s.groups[group].name
+	}
+	a := s.attempt(s.members(group, selected, eligible))
+	s.decision.Shortfalls = a.shortfalls()
+	if a.breaks() {
+		s.decision.Kept = true
+		s.restore(selected, a)
+		return
+	}
+	for _, c := range selected {
+		switch {
+		case c.chosen:
+		case group >= 0 && !c.groups[group]:
+			if eligible(c) {
+				c.refusal = refusal{hubv1.ReasonOtherAffinityGroup, "affinity group " + s.decision.Group + " holds the object"}
+			}
+		case eligible(c):
+			c.refusal = a.refusal(c)
+		}
+		if c.held && !c.chosen {
+			s.trace.step("Drop", c.cluster.Name, "%s", c.refusal.message)
+		}
+	}
+}
+
+// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected.
+func eligible(c *contender) bool { return c.held || c.open() }
+
+// order ranks by score, then a cluster that holds the object before others, then by name.
+func (s *spread) order(all []*contender) {
+	slices.SortFunc(all, func(a, b *contender) int {
+		s.compared++
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(a.cluster.Name, b.cluster.Name))
+	})
+	for i, c := range all {
+		c.rank = i
+	}
+}
+
+func first(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// group is the index of the affinity group that holds the object, or -1 if there are none.
+func (s *spread) group(selected []*contender) int {
+	if len(s.groups) == 0 {
+		return -1
+	}
+	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
+		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage moves nothing.
+		if a := s.attempt(s.members(holding, selected, func(*contender) bool { return true })); a.satisfied() {
+			s.undo(selected)
+			s.trace.step("Group", s.groups[holding].name, "it holds the object, and its clusters can satisfy the spread")
+			return holding
+		}
+		s.undo(selected)
+		s.trace.step("Group", s.groups[holding].name, "it holds the object, and its clusters cannot satisfy the spread")
+	}
+	fullest, most := 0, -1
+	for i, g := range s.groups {
+		a := s.attempt(s.members(i, selected, eligible))
+		chosen, satisfied := a.chosen, a.satisfied()
+		s.undo(selected)
+		if satisfied {
+			s.trace.step("Group", g.name, "the first whose clusters satisfy the spread")
+			return i
+		}
+		s.trace.step("Group", g.name, "not satisfied with %d clusters: %s", chosen, strings.Join(messages(a.shortfalls()), "; "))
+		if chosen > most {
+			fullest, most = i, chosen
+		}
+	}
+	if holding := s.holding(selected); holding >= 0 {
+		return holding
+	}
+	return fullest
+}
+
+// holding is the group with the most clusters that hold the object, the first of those with as many; -1 if there is none.
+func (s *spread) holding(selected []*contender) int {
+	best, most := -1, 0
+	for i := range s.groups {
+		held := 0
+		for _, c := range selected {
+			if c.held && c.groups[i] {
+				held++
+			}
+		}
+		if held > most {
+			best, most = i, held
+		}
+	}
+	return best
+}
+
+func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
+	var out []*contender
+	for _, c := range all {
+		if (group < 0 || c.groups[group]) && which(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (s *spread) undo(all []*contender) {
+	for _, c := range all {
+		c.chosen = false
+	}
+}
+
+// restore keeps the clusters of before.
+func (s *spread) restore(all []*contender, a *attempt) {
+	why := refusal{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
+	for _, c := range all {
+		switch {
+		case c.held:
+			c.chosen = true
+			s.trace.step("Restore", c.cluster.Name, "it holds the object, and the spread cannot be satisfied")
+		case c.open():
+			c.chosen, c.refusal = false, why
+		}
+	}
+}
+
+func messages(all []Shortfall) []string {
+	var out []string
+	for _, s := range all {
+		out = append(out, s.Message)
+	}
+	return out
+}
+
+// attempt chooses among candidates, in order of their rank, which is the order they come in.
+func (s *spread) attempt(pool []*contender) *attempt {
+	a := &attempt{spread: s, pool: pool}
+	for i, t := range s.constraints {
+		d := &domains{constraint: t, count: map[string]int{}}
+		for _, c := range pool {
+			d.count[c.domains[i]] = 0
+		}
+		a.domains = append(a.domains, d)
+	}
+	held := func(c *contender) bool { return c.held }
+	away := func(c *contender) bool { return c.held && !c.open() }
+	any := func(*contender) bool { return true }
+	holding := 0
+	for _, c := range pool {
+		holding += first(c.held)
+	}
+	switch {
+	case !s.rebalance:
+		// What holds the object comes first, and the skew takes nothing away.
+		a.pick(held, rules{spare: true})
+	case s.number == 0 || holding <= s.number:
+		a.pick(away, rules{})
+	}
+	a.pick(any, rules{skew: true, wishes: true})
+	if s.number > 0 {
+		a.pick(any, rules{skew: true}) // rather against a wish than too few
+	}
+	return a
+}
+
+// attempt is one way to choose.
+type attempt struct {
+	*spread
+	pool    []*contender
+	domains []*domains // by constraint
+	chosen  int
+}
+
+// rules of one pass over the candidates.
+type rules struct {
+	// skew and wishes count.
+	skew, wishes bool
+	// spare leaves room for the domains that are lacking.
+	spare bool
+}
+
+// domains count the chosen clusters by the values of one topologyKey.
+type domains struct {
+	constraint
+	count  map[string]int
+	used   int
+	with   []int // number of used domains by their count
+	lowest int   // count of a used domain
+}
+
+func (d *domains) add(domain string) {
+	n := d.count[domain]
+	d.count[domain] = n + 1
+	for len(d.with) < n+2 {
+		d.with = append(d.with, 0)
+	}
+	d.with[n+1]++
+	if n == 0 {
+		d.used, d.lowest = d.used+1, 1
+		return
+	}
+	if d.with[n]--; d.lowest == n && d.with[n] == 0 {
+		d.lowest = n + 1
+	}
+}
+
+// least is the lowest count of a domain that may have a cluster.
+func (d *domains) least() int {
+	if d.used < len(d.count) && (d.maximum == 0 || d.used < d.maximum) {
+		return 0
+	}
+	return d.lowest
+}
+
+// most is the highest count of a domain, and which that is, the first by name.
+func (d *domains) most() (count int, domain string) {
+	for name, n := range d.count {
+		if n > count || (n == count && name < domain) {
+			count, domain = n, name
+		}
+	}
+	return count, domain
+}
+
+// bars says whether the constraint forbids one more cluster of a domain.
+func (d *domains) bars(domain string, r rules) bool {
+	if d.anyway && !r.wishes {
+		return false
+	}
+	n := d.count[domain]
+	return (d.maximum > 0 && n == 0 && d.used >= d.maximum) || (d.perDomain > 0 && n >= d.perDomain) || (r.skew && d.skew > 0 && n+1-d.least() > d.skew)
+}
+
+// why says in words what bars says.
+func (d *domains) why(domain string) string {
+	n := d.count[domain]
+	switch name := subject(d.key) + " " + domain; {
+	case d.maximum > 0 && n == 0 && d.used >= d.maximum:
+		return fmt.Sprintf("%s would be one more than maxDomains %d", name, d.maximum)
+	case d.perDomain > 0 && n >= d.perDomain:
+		return fmt.Sprintf("%s has %d already, clustersPerDomain is %d", name, n, d.perDomain)
+	default:
+		return fmt.Sprintf("%s has %d already and another has %d, maxSkew is %d", name, n, d.least(), d.skew)
+	}
+}
+
+// shortfalls of what was chosen.
+func (a *attempt) shortfalls() []Shortfall {
+	var out []Shortfall
+	for _, d := range a.domains {
+		if d.used < d.minimum {
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d of at least %d domains", subject(d.key), d.used, d.minimum), !d.anyway})
+		}
+		if d.maximum > 0 && d.used > d.maximum {
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d of at most %d domains", subject(d.key), d.used, d.maximum), false})
+		}
+		most, domain := d.most()
+		if d.perDomain > 0 && most > d.perDomain {
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s, clustersPerDomain is %d", subject(d.key), most, domain, d.perDomain), false})
+		}
+		if least := d.least(); d.skew > 0 && most-least > d.skew {
+			out = append(out, Shortfall{fmt.Sprintf("%s: %d clusters in %s and %d in another, maxSkew is %d", subject(d.key), most, domain, least, d.skew), false})
+		}
+	}
+	if a.number > 0 && a.chosen < a.number {
+		out = append(out, Shortfall{fmt.Sprintf("numberOfClusters: %d of %d", a.chosen, a.number), true})
+	}
+	return out
+}
+
+func (a *attempt) satisfied() bool {
+	return a.chosen > 0 && !slices.ContainsFunc(a.shortfalls(), func(s Shortfall) bool { return s.Serious })
+}
+
+// breaks is true if a constraint does not hold that must.
+func (a *attempt) breaks() bool {
+	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
+}
+
+// refusal says why a candidate was not chosen.
+func (a *attempt) refusal(c *contender) refusal {
+	if a.number > 0 && a.chosen >= a.number {
+		return refusal{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters %d is reached by clusters that come before it", a.number)}
+	}
+	for i, d := range a.domains {
+		if d.bars(c.domains[i], rules{skew: true, wishes: a.number == 0}) {
+			return refusal{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
+		}
+	}
+	return refusal{hubv1.ReasonNotChosen, "other clusters come before it"}
+}

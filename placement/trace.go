@@ -1,0 +1,64 @@
+package placement
+
+import "fmt"
+
+// Trace tells how a decision came about.
+type Trace struct {
+	// Clusters by name, each with every filter in the order in which they count.
+	Clusters []ClusterTrace
+	// Steps of the spread, in order. A step that is taken back is followed by one that says so.
+	Steps []Step
+}
+
+// ClusterTrace is what was found of one cluster.
+type ClusterTrace struct {
+	Cluster string
+	Filters []FilterTrace
+	// Parts of the score, and their sum. Empty for a cluster that a filter takes the object from.
+	Parts []Part
+	Score int64
+}
+
+// FilterTrace is the answer of one filter: no reason if it lets the cluster pass.
+type FilterTrace struct{ Filter, Reason, Message string }
+
+// Step is one step of the spread.
+type Step struct {
+	// Action is Group, Keep, Choose, Drop or Restore.
+	Action string
+	// Cluster, or the group.
+	Cluster string
+	Why     string
+}
+
+func (t *Trace) filter(cluster, name string, r refusal) {
+	if t == nil {
+		return
+	}
+	if n := len(t.Clusters); n == 0 || t.Clusters[n-1].Cluster != cluster {
+		t.Clusters = append(t.Clusters, ClusterTrace{Cluster: cluster})
+	}
+	last := &t.Clusters[len(t.Clusters)-1]
+	last.Filters = append(last.Filters, FilterTrace{Filter: name, Reason: r.reason, Message: r.message})
+}
+
+func (t *Trace) scores(selected []*contender) {
+	if t == nil {
+		return
+	}
+	of := make(map[string]*contender, len(selected))
+	for _, c := range selected {
+		of[c.cluster.Name] = c
+	}
+	for i := range t.Clusters {
+		if c := of[t.Clusters[i].Cluster]; c != nil {
+			t.Clusters[i].Parts, t.Clusters[i].Score = c.parts, c.score
+		}
+	}
+}
+
+func (t *Trace) step(action, cluster, format string, args ...any) {
+	if t != nil {
+		t.Steps = append(t.Steps, Step{Action: action, Cluster: cluster, Why: fmt.Sprintf(format, args...)})
+	}
+}
