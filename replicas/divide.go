@@ -100,15 +100,14 @@ type slot struct {
 	lo, hi       int64 // with the room
 	least, most  int64 // as stated
 	held         int64
-	holds        bool
 	share        int64
 	exact, spare int64 // of spread: the exact share rounded down, and the remainder
 }
 
 func slotOf(c Cluster, by hubv1.DivideBy) slot {
-	s := slot{name: c.Name, weight: bounded(c.Weight), least: bounded(c.Min), most: bounded(c.Max), holds: c.Held != nil}
+	s := slot{name: c.Name, weight: bounded(c.Weight), least: bounded(c.Min), most: bounded(c.Max)}
 	s.lo, s.hi = s.least, s.most
-	if s.holds {
+	if c.Held != nil {
 		s.held = bounded(*c.Held)
 	}
 	switch by {
@@ -123,10 +122,10 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func bounded(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays says whether the held shares divide the total as they are: every cluster has one, within its stated bounds.
+// stays says whether the held shares divide the total as they are, within the stated bounds. A cluster that has no share waits for one.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
-		if !s.holds || s.held < s.least || s.held > s.most {
+		if s.held < s.least || s.held > s.most {
 			return false
 		}
 		total -= s.held

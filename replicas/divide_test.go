@@ -93,7 +93,7 @@ func TestDivide(t *testing.T) {
 		"by capacity: what is lost moves when it is believed":               {by: capacity, total: 12, clusters: "a 1 room=5 held=6; b 1 room=10 held=6", want: "a4 b8"},
 		"by capacity: nothing moves while it is not":                        {by: capacity, total: 12, unsettled: true, clusters: "a 1 room=5 held=6; b 1 room=10 held=6", want: "a6 b6"},
 		"by capacity: another total is divided all the same":                {by: capacity, total: 15, unsettled: true, clusters: "a 1 room=5 held=6; b 1 room=10 held=6", want: "a5 b10"},
-		"by capacity: another cluster gets a share all the same":            {by: capacity, total: 12, unsettled: true, clusters: "a 1 room=10 held=6; b 1 room=10 held=6; c 1 room=10", want: "a4 b4 c4"},
+		"by capacity: another cluster waits for its share":                  {by: capacity, total: 12, unsettled: true, clusters: "a 1 room=10 held=6; b 1 room=10 held=6; c 1 room=10", want: "a6 b6 c0"},
 		"by capacity: another limit holds all the same":                     {by: capacity, total: 12, unsettled: true, clusters: "a 1 room=10 max=4 held=6; b 1 room=10 held=6", want: "a4 b8"},
 		"packed: the largest comes first":                                   {by: packed, total: 12, clusters: "a 1 room=5; b 1 room=10; c 1 room=10", want: "a0 b10 c2"},
 		"packed: who has some is filled before anybody else":                {by: packed, total: 12, clusters: "a 1 room=5 held=4; b 1 room=10; c 1 room=10", want: "a5 b7 c0"},

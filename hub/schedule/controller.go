@@ -58,7 +58,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but Clock and Workers are required.
+// Options of a Scheduler. All but ScalePath, Clock and Workers are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -67,6 +67,9 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
+	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is not known. It is
+	// named in messages. Nil: never known.
+	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// Workers is the number of objects decided on at a time. Default 4.
 	Workers int
 	Clock   clock.PassiveClock
@@ -75,11 +78,12 @@ type Options struct {
 // Scheduler decides on objects, one at a time per object.
 type Scheduler struct {
 	Options
-	wants     *wants
-	worlds    liveWorlds
-	decisions decisions
-	deaths    deaths
-	memory    memory
+	wants      *wants
+	worlds     liveWorlds
+	decisions  decisions
+	deaths     deaths
+	memory     memory
+	capacities capacities
 
 	mu    sync.Mutex
 	ctx   context.Context

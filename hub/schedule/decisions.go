@@ -69,6 +69,8 @@ var told = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
 	hubv1.ReasonPlacementGone:     true,
+	hubv1.ReasonDivisionRefused:   true,
+	hubv1.ReasonReplicasUnplaced:  true,
 }
 
 // announce publishes the decision and tells of it if it is another phase than before. b is the binding after the write, nil if

@@ -35,8 +35,11 @@ type facts struct {
 	why      string // the object is unread or undecided
 	world    world
 	memory   *memory
-	refused  bool // the hub itself would act on this kind
-	now      time.Time
+	// capacities are for divisions; scalePath is where a division that says nothing might find the replicas.
+	capacities *capacities
+	scalePath  string
+	refused    bool // the hub itself would act on this kind
+	now        time.Time
 	// holdBack keeps what a decision would take from a cluster: it has not been confirmed.
 	holdBack bool
 }
@@ -61,7 +64,7 @@ var (
 
 // gather reads what is known of an object. What could not be read is an error or a fate of its own, never an absence.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
-	f := facts{id: id, memory: &s.memory, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
+	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
 	binding := hubv1.NewBinding(id.BindingKey())
 	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
@@ -83,6 +86,7 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts,
 		return facts{}, fmt.Errorf("gathering for %s: %w", id, errNoNamespace)
 	}
 	f.world = w
+	f.scalePath = s.suggestion(ctx, id.GroupKind(), w.placements)
 	return f, nil
 }
 

@@ -128,12 +128,16 @@ func (f facts) follow(choice placement.Choice) plan {
 		}
 	}
 	slices.SortFunc(p.spec.Clusters, byName)
+	rest, total, err := f.divide(&p, &d, winner)
+	if err != nil {
+		return f.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+	}
 	p.spec.ObjectRef = f.objectRef()
 	p.spec.PlacementRef = refTo(winner)
 	p.whenDeleted = whenDeleted
 	p.others = names(choice.Others)
 	p.rejected = explained(d, winner.PlacementSpec().Spread != nil)
-	p.scheduled = summary(p.spec, d, len(f.world.clusters))
+	p.scheduled = withRest(summary(p.spec, d, len(f.world.clusters)), rest, total)
 	return p
 }
 
@@ -224,6 +228,7 @@ var inWords = map[string]string{
 	hubv1.ReasonNamespaceNotAllowed: "not open to the namespace",
 	hubv1.ReasonClusterNotReady:     "not ready",
 	hubv1.ReasonClusterLeaving:      "leaving",
+	hubv1.ReasonNoReplicas:          "without a share of the replicas",
 	hubv1.ReasonExpressionFalse:     "do not meet the expression",
 	hubv1.ReasonExpressionFailed:    "have no answer to the expression",
 	hubv1.ReasonKindNotServed:       "do not serve the kind",

@@ -98,7 +98,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	}
 	reading := map[hubv1.PlacementReference]bool{}
 	for _, p := range placements {
-		if compiled, err := s.memory.compile(p); err == nil && compiled.ReadsFacts() {
+		if compiled, err := s.memory.compile(p); (err == nil && compiled.ReadsFacts()) || fits(p.PlacementSpec()) {
 			reading[placementKey(refTo(p))] = true
 		}
 	}
