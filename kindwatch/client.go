@@ -1,10 +1,8 @@
 package kindwatch
 
 import (
-	"encoding/json"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,7 +35,7 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 			continue
 		}
 		stream := *info.StreamSerializer
-		stream.Serializer = events{stream.Serializer}
+		stream.Serializer, stream.Framer = events{stream.Serializer}, frames{stream.Framer}
 		infos[i].Serializer, infos[i].StreamSerializer = objects{info.Serializer}, &stream
 	}
 	return infos
@@ -70,25 +68,4 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	}
 	u.Object = object
 	return u, &gvk, nil
-}
-
-// events decodes the frame of an event of a watch; its object is decoded after that.
-type events struct{ runtime.Serializer }
-
-// Decode implements runtime.Decoder.
-func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	event, ok := into.(*metav1.WatchEvent)
-	if !ok {
-		return s.Serializer.Decode(data, defaults, into)
-	}
-	var frame struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	if err := json.Unmarshal(data, &frame); err != nil {
-		return s.Serializer.Decode(data, defaults, into)
-	}
-	event.Type, event.Object.Raw = frame.Type, frame.Object
-	gvk := metav1.SchemeGroupVersion.WithKind("WatchEvent")
-	return event, &gvk, nil
 }

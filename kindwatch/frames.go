@@ -1,0 +1,128 @@
+package kindwatch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// longestFrame bounds the event of a watch, in bytes: client-go refuses a longer one, too.
+const longestFrame = 16 << 20
+
+// frames cuts a watch into its events. API servers end each with a newline and have none in it, so that the JSON need not be read to
+// find its end.
+type frames struct{ runtime.Framer }
+
+// NewFrameReader implements runtime.Framer.
+func (frames) NewFrameReader(r io.ReadCloser) io.ReadCloser {
+	return &frameReader{Closer: r, lines: bufio.NewReader(r)}
+}
+
+type frameReader struct {
+	io.Closer
+	lines *bufio.Reader
+	frame []byte // what was not read yet of the event
+}
+
+// Read reads the next event, or what is left of it. The error is io.ErrShortBuffer if data does not hold all of it.
+func (r *frameReader) Read(data []byte) (int, error) {
+	if len(r.frame) == 0 {
+		frame, err := r.next()
+		if err != nil {
+			return 0, err
+		}
+		r.frame = frame
+	}
+	n := copy(data, r.frame)
+	if r.frame = r.frame[n:]; len(r.frame) > 0 {
+		return n, io.ErrShortBuffer
+	}
+	return n, nil
+}
+
+// next returns the next event, which holds until the one after it is read.
+func (r *frameReader) next() ([]byte, error) {
+	var before []byte // lines of an event that somebody on the way has spread over several
+	for {
+		line, err := r.line()
+		whole := bytes.TrimSpace(line)
+		if len(before) > 0 {
+			whole = append(before, line...)
+		}
+		switch {
+		case err == nil && len(whole) == 0:
+		case len(whole) > longestFrame:
+			return nil, fmt.Errorf("reading a watch: an event is longer than %d bytes", longestFrame)
+		case len(before) == 0 && bytes.HasPrefix(whole, []byte("{")) && bytes.HasSuffix(whole, []byte("}")), len(before) > 0 && json.Valid(whole):
+			return whole, nil
+		case errors.Is(err, io.EOF) && len(whole) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case len(before) == 0:
+			before = bytes.Clone(line)
+		default:
+			before = whole
+		}
+	}
+}
+
+// line returns the next line with its end. Of one that is too long, what comes back is longer than longestFrame and not the whole.
+func (r *frameReader) line() ([]byte, error) {
+	line, err := r.lines.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	long := bytes.Clone(line)
+	for errors.Is(err, bufio.ErrBufferFull) && len(long) <= longestFrame {
+		line, err = r.lines.ReadSlice('\n')
+		long = append(long, line...)
+	}
+	if len(long) > longestFrame {
+		err = nil
+	}
+	return long, err
+}
+
+// events decodes the frame of an event of a watch; its object is decoded after that.
+type events struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder. What is read of an event holds until the next one.
+func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	event, ok := into.(*metav1.WatchEvent)
+	if !ok {
+		return s.Serializer.Decode(data, defaults, into)
+	}
+	kind, object, ok := split(data)
+	if !ok {
+		return s.Serializer.Decode(data, defaults, into)
+	}
+	event.Type, event.Object.Raw = string(kind), object
+	gvk := metav1.SchemeGroupVersion.WithKind("WatchEvent")
+	return event, &gvk, nil
+}
+
+// split takes an event apart without reading its object, if it is as API servers write it.
+func split(data []byte) (kind, object []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
+	if !ok {
+		return nil, nil, false
+	}
+	kind, object, ok = bytes.Cut(rest, []byte(`"`))
+	if !ok || bytes.IndexByte(kind, '\\') >= 0 {
+		return nil, nil, false
+	}
+	object, ok = bytes.CutPrefix(object, []byte(`,"object":{`))
+	if !ok || !bytes.HasSuffix(object, []byte("}}")) {
+		return nil, nil, false
+	}
+	start := len(data) - len(object) - 1 // with its brace
+	return kind, data[start : len(data)-1], true
+}
