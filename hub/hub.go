@@ -156,15 +156,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
 	})
 	policies := policystatus.New(policystatus.Options{Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads})
+	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
 		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)),
+		Backlog: func() int { return dispatcher.Backlog() },
 	})
 	if err != nil {
 		return err
 	}
-	dispatcher := dispatch.New(dispatch.Options{
+	dispatcher = dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
