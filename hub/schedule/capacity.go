@@ -10,6 +10,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// capacityHolds is how long a cluster must have said the same of its nodes before replicas are moved for it.
+const capacityHolds = 5 * time.Minute
+
 // capacities are what clusters can allocate, as far as that is believed. A node that comes and goes shall move no replicas: what a cluster
 // says is believed once it has differed from what was believed before, by more than a tenth, for capacityHolds. What it says first, after a
 // start of the hub, is taken for the time being, and counts as unsettled for as long. A nil value believes everything at once.

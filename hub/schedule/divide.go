@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -158,6 +157,3 @@ func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, place
 	}
 	return ""
 }
-
-// capacityHolds is how long a cluster must have said the same of its nodes before replicas are moved for it.
-const capacityHolds = 5 * time.Minute
