@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -152,10 +153,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	f.links, shards.Links = links, links
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
+	scale := &scalePaths{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
 	scheduler := schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
+		ScalePath: scale.of,
 	})
-	policies := policystatus.New(policystatus.Options{Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads})
+	policies := policystatus.New(policystatus.Options{
+		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of,
+	})
 	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,

@@ -9,6 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/replicas"
 )
 
 // acceptance is what the condition Accepted of a placement depends on.
@@ -16,6 +17,7 @@ type acceptance struct {
 	policy           hubv1.PlacementObject
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
 	hubRunsWorkloads bool
+	scalePath        func(schema.GroupKind) string // where the definition of a kind has the replicas, for messages
 }
 
 // condition is known only once the hub has tried to list every selected kind.
@@ -41,6 +43,9 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		case state.Reason == hubv1.ReasonForbidden:
 			return notAccepted(hubv1.ReasonNotFederated, "resourceSelectors[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
 		}
+		if replicas.NeedsPath(gk, &spec.Replicas) {
+			return notAccepted(hubv1.ReasonDivisionRefused, "resourceSelectors[%d]: %s", i, replicas.CheckKind(gk, spec, a.scalePath(gk))), true
+		}
 		known = known && watched && state.Synced
 	}
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
@@ -52,6 +57,9 @@ func readable(p hubv1.PlacementObject) error {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
 	}
 	if _, err := placement.Compile(p.PlacementSpec()); err != nil {
+		return err
+	}
+	if _, err := replicas.TermsOf(p.PlacementSpec().Replicas.Way()); err != nil {
 		return err
 	}
 	return readableResources(p.PlacementSpec().ResourceSelectors)

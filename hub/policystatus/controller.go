@@ -33,14 +33,16 @@ type Templates interface {
 	OnState(func(schema.GroupKind))
 }
 
-// Options of the controllers. All but Clock are required.
+// Options of the controllers. All but ScalePath and Clock are required.
 type Options struct {
 	// Client reads from the cache and writes the status of policies.
 	Client    client.Client
 	Templates Templates
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	Clock            clock.PassiveClock
+	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil: never known.
+	ScalePath func(ctx context.Context, kind schema.GroupKind) string
+	Clock     clock.PassiveClock
 }
 
 // Controllers keep the status of every policy.
@@ -53,6 +55,9 @@ type Controllers struct {
 func New(opts Options) *Controllers {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
+	}
+	if opts.ScalePath == nil {
+		opts.ScalePath = func(context.Context, schema.GroupKind) string { return "" }
 	}
 	return &Controllers{
 		opts:       opts,

@@ -138,6 +138,22 @@ func TestAcceptance(t *testing.T) {
 			state: synced,
 			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
 		},
+		"a division that does not say where the replicas are": {
+			spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Replicas: hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide},
+			},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonDivisionRefused}, wantOK: true,
+		},
+		"a weight for clusters that cannot be read": {
+			spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Replicas: hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide, Path: "/spec/replicas", Divide: &hubv1.DividePolicy{
+					Weights: []hubv1.ReplicaWeight{{Clusters: &hubv1.RuleClusters{LabelSelector: broken}}},
+				}},
+			},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
+		},
 		"an expression that does not compile": {
 			spec: hubv1.PlacementSpec{
 				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Clusters: hubv1.ClusterSelection{Expression: "nodes.ready >= many"},
@@ -152,8 +168,9 @@ func TestAcceptance(t *testing.T) {
 				tc.spec.Clusters.LabelSelector = &metav1.LabelSelector{}
 			}
 			a := acceptance{
-				policy: &hubv1.Placement{Spec: tc.spec},
-				kinds:  func(schema.GroupKind) (kindwatch.State, bool) { return tc.state, true },
+				policy:    &hubv1.Placement{Spec: tc.spec},
+				kinds:     func(schema.GroupKind) (kindwatch.State, bool) { return tc.state, true },
+				scalePath: func(schema.GroupKind) string { return ".spec.shards" },
 			}
 			got, ok := a.condition()
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(metav1.Condition{}, "Type", "Message")); diff != "" || ok != tc.wantOK {

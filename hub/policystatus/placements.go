@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,10 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 	status := policy.PlacementStatus()
 	was := *status.DeepCopy()
 
-	facts := acceptance{policy: policy, kinds: p.Templates.State, hubRunsWorkloads: p.HubRunsWorkloads()}
+	facts := acceptance{
+		policy: policy, kinds: p.Templates.State, hubRunsWorkloads: p.HubRunsWorkloads(),
+		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
+	}
 	accepted, known := facts.condition()
 	fold(status, policy.GetGeneration(), following)
 	if known {
