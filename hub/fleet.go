@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -78,6 +79,17 @@ func (f *fleet) resume(name string) {
 	f.mu.RUnlock()
 	if w, ok := c.(interface{ Restart() }); ok {
 		w.Restart()
+	}
+}
+
+// expect tells every member which groups of kinds may be sent there.
+func (f *fleet) expect(groups sets.Set[string]) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, c := range f.members {
+		if m, ok := c.(*memberCluster); ok {
+			m.kinds.Expect(groups)
+		}
 	}
 }
 

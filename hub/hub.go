@@ -149,12 +149,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	events := mgr.GetEventRecorder("hanse")
 
 	f := &fleet{members: map[string]member.Cluster{}}
-	links := connect.New(connect.Options{Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect")})
+	var scheduler *schedule.Scheduler
+	links := connect.New(connect.Options{
+		Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect"),
+		Kinds: func() []schema.GroupKind { return scheduler.Wanted() },
+	})
 	f.links, shards.Links = links, links
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
 	scale := &scalePaths{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
-	scheduler := schedule.New(schedule.Options{
+	scheduler = schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
 		ScalePath: scale.of,
 	})
@@ -183,6 +187,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		reporter.WakeObject(id)
 	})
 	scheduler.OnDecision(reporter.WakeDecided)
+	scheduler.OnWanted(func(kinds []schema.GroupKind) {
+		f.expect(groupsOf(kinds))
+		links.Look("")
+	})
 	seen := &linkLog{links: links, last: map[string]string{}}
 	links.OnChange(func(cluster string) {
 		members.Wake(cluster)
@@ -196,7 +204,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 			dispatcher.Resume(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator), dispatcher.Engage
+	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted), dispatcher.Engage
 
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
@@ -222,7 +230,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 }
 
 // joiner makes the two sides of a member and starts its work.
-func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
+func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator,
+	links *connect.Provider, wanted func() []schema.GroupKind,
+) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
 		hold := shards.Hold(name)
 		if hold == nil {
@@ -244,10 +254,11 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		m.kinds, err = newKinds(ctx, c, func(gk schema.GroupKind) {
 			m.Retry(gk)
 			dispatcher.WakeKind(ctx, name, gk)
-		})
+		}, func() { links.Look(name) })
 		if err != nil {
 			return nil, err
 		}
+		m.kinds.Expect(groupsOf(wanted()))
 		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 			r, err := m.kinds.Find(gvk)
 			return r.GroupVersionResource, r.Namespaced, err

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -15,8 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before.
-func newKinds(ctx context.Context, c *connect.Cluster, changed func(schema.GroupKind)) (*served.Kinds, error) {
+// newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before, defined of any
+// definition of an expected group.
+func newKinds(ctx context.Context, c *connect.Cluster, changed func(schema.GroupKind), defined func()) (*served.Kinds, error) {
 	http, err := rest.HTTPClientFor(c.Requests)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for schemas: %w", err)
@@ -29,7 +31,16 @@ func newKinds(ctx context.Context, c *connect.Cluster, changed func(schema.Group
 	if err != nil {
 		return nil, fmt.Errorf("making the client for definitions: %w", err)
 	}
-	return served.New(ctx, served.Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed}), nil
+	return served.New(ctx, served.Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed, OnDefinition: defined}), nil
+}
+
+// groupsOf kinds.
+func groupsOf(kinds []schema.GroupKind) sets.Set[string] {
+	groups := sets.New[string]()
+	for _, gk := range kinds {
+		groups.Insert(gk.Group)
+	}
+	return groups
 }
 
 // Fit implements member.Cluster.

@@ -205,6 +205,8 @@ type Facts struct {
 	Nodes       hubv1.NodeSummary
 	Capacity    corev1.ResourceList // sum over nodes
 	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
+	// Served has the versions of each kind of which the cluster was asked, none if it does not serve it. Nil before the first answer.
+	Served map[schema.GroupKind][]string
 }
 
 // Links keeps the connections. It never waits for the network.

@@ -31,6 +31,8 @@ type Cluster struct {
 	Nodes                 hubv1.NodeSummary
 	// Served are the versions of the kinds of which the cluster has said whether it serves them; none if it does not.
 	Served map[schema.GroupKind][]string
+	// ServedInFull is true if the cluster was asked, and what is not in Served it has not answered yet.
+	ServedInFull bool
 	// NamespaceAllowed says whether the cluster takes objects of this object's namespace.
 	NamespaceAllowed bool
 	// Objects is how many other objects the hub sends to the cluster.

@@ -162,10 +162,12 @@ func unschedulable(_ *Input, c *Cluster) refusal {
 	return refusal{hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"}
 }
 
-// notServed knows only what the cluster has answered; a kind about which nothing is known may be served.
+// notServed knows only what the cluster has answered: as long as it was not asked at all, a kind may be served.
 func notServed(in *Input, c *Cluster) refusal {
 	versions, known := c.Served[in.Kind.GroupKind()]
 	switch {
+	case !known && c.ServedInFull:
+		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not said yet whether it serves %s", in.Kind.GroupKind())}
 	case !known || slices.Contains(versions, in.Kind.Version):
 		return refusal{}
 	case len(versions) == 0:

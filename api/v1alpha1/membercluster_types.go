@@ -205,6 +205,15 @@ type MemberClusterStatus struct {
 	// +optional
 	Topology ClusterTopology `json:"topology,omitempty"`
 
+	// apiResources are the kinds that placements select, and at which versions the cluster serves them. Unset before the cluster
+	// was asked. At most 500.
+	// +optional
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=500
+	APIResources []ServedKind `json:"apiResources,omitempty"`
+
 	// capacity is the sum over the cluster's nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -230,6 +239,28 @@ type ClusterVersion struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// MostAPIResources bounds MemberClusterStatus.APIResources.
+const MostAPIResources = 500
+
+// ServedKind says at which versions a cluster serves a kind.
+type ServedKind struct {
+	// group of the kind; "" is the core group.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+
+	// kind, such as Prometheus.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// versions at which the cluster serves it, the one that it prefers first. Empty: it does not serve the kind. At most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Versions []string `json:"versions,omitempty"`
 }
 
 // ClusterTopology is where a cluster is. Values derived from nodes are pinned: they never change or go back to empty by themselves.

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -30,6 +32,9 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	if facts.Kubernetes != "" {
 		c.Status.Version.Kubernetes = facts.Kubernetes
 	}
+	if facts.Served != nil {
+		c.Status.APIResources = served(facts.Served)
+	}
 	topology, moved := pinned(c.Status.Topology, c.Labels, facts)
 	c.Status.Topology = topology
 	if facts.Capacity == nil { // the nodes have not been read
@@ -41,6 +46,18 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 		return
 	}
 	setCondition(c, hubv1.ConditionTopologyChanged, metav1.ConditionFalse, hubv1.ReasonTopologyStable, "region and zones are those of the labels or of the nodes")
+}
+
+// served lists kinds by group and name.
+func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
+	var out []hubv1.ServedKind
+	for gk, versions := range kinds {
+		out = append(out, hubv1.ServedKind{Group: gk.Group, Kind: gk.Kind, Versions: versions})
+	}
+	slices.SortFunc(out, func(a, b hubv1.ServedKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out[:min(len(out), hubv1.MostAPIResources)]
 }
 
 // pinned returns the topology and, if the nodes contradict it, what to do about it. A label wins. What was derived once

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -93,7 +94,21 @@ func clusterOf(c *hubv1.MemberCluster) placement.Cluster {
 		Capacity:      c.Status.Capacity,
 		Allocatable:   c.Status.Allocatable,
 		Nodes:         c.Status.Nodes,
+		Served:        servedBy(c),
+		ServedInFull:  c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
 	}
+}
+
+// servedBy is nil for a cluster that has not been asked.
+func servedBy(c *hubv1.MemberCluster) map[schema.GroupKind][]string {
+	if c.Status.APIResources == nil {
+		return nil
+	}
+	out := make(map[schema.GroupKind][]string, len(c.Status.APIResources))
+	for _, r := range c.Status.APIResources {
+		out[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = r.Versions
+	}
+	return out
 }
 
 // revision is empty for a cluster that no API server has seen.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -84,13 +86,17 @@ func clusterMoved(before, after *hubv1.MemberCluster) bool {
 		!equality.Semantic.DeepEqual(steady(before), steady(after))
 }
 
-// factsMoved wakes the objects whose placements read what a cluster's nodes and version are, when that changes.
+// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements read what its nodes and version
+// are, when that changes.
 func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
 	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
 	before.Revision, after.Revision = "", ""
 	if equality.Semantic.DeepEqual(before, after) || clusterMoved(e.ObjectOld, e.ObjectNew) {
 		return
 	}
+	served := servedOtherwise(before.Served, after.Served)
+	before.Served, after.Served = nil, nil
+	facts := !equality.Semantic.DeepEqual(before, after)
 	placements, err := allPlacements(ctx, s.Client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
@@ -98,11 +104,11 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	}
 	reading := map[hubv1.PlacementReference]bool{}
 	for _, p := range placements {
-		if compiled, err := s.memory.compile(p); (err == nil && compiled.ReadsFacts()) || fits(p.PlacementSpec()) {
+		if compiled, err := s.memory.compile(p); facts && ((err == nil && compiled.ReadsFacts()) || fits(p.PlacementSpec())) {
 			reading[placementKey(refTo(p))] = true
 		}
 	}
-	if len(reading) == 0 {
+	if len(reading) == 0 && len(served) == 0 {
 		return
 	}
 	bindings, err := allBindings(ctx, s.Client)
@@ -111,10 +117,27 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 		return
 	}
 	for _, b := range bindings {
-		if ref := b.BindingSpec().PlacementRef; ref != nil && reading[placementKey(ref)] {
-			q.Add(hubv1.ObjectOf(b))
+		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
+		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] {
+			q.Add(id)
 		}
 	}
+}
+
+// servedOtherwise are the kinds of which a cluster now says something else.
+func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schema.GroupKind] {
+	moved := sets.New[schema.GroupKind]()
+	for gk, versions := range after {
+		if known, ok := before[gk]; !ok || !slices.Equal(known, versions) {
+			moved.Insert(gk)
+		}
+	}
+	for gk := range before {
+		if _, ok := after[gk]; !ok {
+			moved.Insert(gk)
+		}
+	}
+	return moved
 }
 
 // placementKey is the reference without what changes.
@@ -146,6 +169,7 @@ func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := clusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
+	seen.Served, seen.ServedInFull = nil, false
 	return seen
 }
 

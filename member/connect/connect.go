@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -40,6 +41,8 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
+	// Kinds are those of which a cluster is asked whether it serves them. Default none.
+	Kinds func() []schema.GroupKind
 	// Logger gets one line per change of a link. Default none.
 	Logger logr.Logger
 }

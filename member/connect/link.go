@@ -46,6 +46,7 @@ type link struct {
 	interrupt context.CancelFunc // ends the attempt under way, if there is one
 	state     member.LinkState
 	engaged   *engagement // nil while there is none to use
+	look      bool        // somebody asked to look which kinds are served
 }
 
 func newLink(name string, options Options, changed func(string)) *link {
@@ -126,7 +127,7 @@ func (l *link) setEngaged(e *engagement) {
 
 // run keeps the link until ctx ends.
 func (l *link) run(ctx context.Context, aware multicluster.Aware) {
-	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1)}
+	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1), served: make(chan servedRead, 1)}
 	defer r.end()
 	for {
 		timer := time.NewTimer(r.step(ctx))
@@ -150,6 +151,9 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 			return true
 		case read := <-r.facts:
 			r.takeFacts(read)
+		case read := <-r.served:
+			r.takeServed(read)
+			return true
 		}
 	}
 }

@@ -89,6 +89,7 @@ func (r *runner) takeFacts(read factsRead) {
 	if r.inUse == nil { // it turned out to be another cluster meanwhile
 		return
 	}
+	read.facts.Served = r.latest.Served
 	r.latest = read.facts
 	r.report()
 }

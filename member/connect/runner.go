@@ -67,6 +67,9 @@ type runner struct {
 	facts    chan factsRead
 	factsDue time.Time
 	reading  bool
+	served   chan servedRead
+	looks    []time.Time // when to ask which kinds are served, in order
+	looking  bool
 	readers  sync.WaitGroup
 }
 
@@ -95,6 +98,10 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	}
 	r.report()
 	r.readFacts(ctx)
+	if r.link.takeLook() {
+		r.lookSoon()
+	}
+	r.readServed(ctx)
 	return r.untilDue()
 }
 
@@ -117,6 +124,9 @@ func (r *runner) untilDue() time.Duration {
 		earlier(r.probes.due)
 		if r.ready && !r.reading {
 			earlier(r.factsDue)
+		}
+		if r.ready && !r.looking && len(r.looks) > 0 {
+			earlier(r.looks[0])
 		}
 	}
 	return time.Until(next)
@@ -192,6 +202,7 @@ func (r *runner) use(ctx context.Context, s *session, l *line, id string) error 
 	r.candidate = attempts{}
 	r.succeeded()
 	r.factsDue = time.Time{}
+	r.lookSoon()
 	return nil
 }
 

@@ -98,6 +98,9 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	plural, group, _ := strings.Cut(name, ".")
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.expected.Has(group) {
+		k.options.OnDefinition()
+	}
 	for gvk, kind := range k.kinds {
 		if gvk.Group == group && (kind.resource == nil || kind.resource.Resource == plural) {
 			k.doubt(gvk, kind, known, gone)

@@ -3,7 +3,7 @@
 //   - Which resource serves a kind is asked of the member's discovery, and kept.
 //   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use alone, and
 //     kept as member/fields reduces it. Members that serve the same share it.
-//   - While some custom kind is in use, the member's CustomResourceDefinitions are watched, metadata only. One that comes, changes
+//   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only. One that comes, changes
 //     or goes makes what is known of its kinds doubtful and wakes those that wait for it; nothing is polled.
 //
 // A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields. It is not decided here
@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +38,8 @@ type Options struct {
 	Definitions dynamic.Interface
 	// OnChange is told of a kind in use that may be served now, no longer, or otherwise. It must not block.
 	OnChange func(schema.GroupKind)
+	// OnDefinition is told that a definition of an expected group came, changed or went. It must not block.
+	OnDefinition func()
 }
 
 // Kinds is what is known of one member.
@@ -45,8 +48,9 @@ type Kinds struct {
 	options     Options
 	definitions *kindwatch.Set
 
-	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*kind
+	mu       sync.Mutex
+	kinds    map[schema.GroupVersionKind]*kind
+	expected sets.Set[string] // groups
 }
 
 // kind is what is known of one kind. Its fields are guarded by Kinds.mu.
@@ -194,6 +198,25 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 		k.known(gvk).used = true
 	} else {
 		delete(k.kinds, gvk)
+	}
+	k.watchDefinitions()
+}
+
+// Expect names the groups of whose definitions OnDefinition is told, though no kind of theirs may be in use yet.
+func (k *Kinds) Expect(groups sets.Set[string]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.expected = groups
+	k.watchDefinitions()
+}
+
+// watchDefinitions watches them while somebody is to be told, under k.mu.
+func (k *Kinds) watchDefinitions() {
+	for group := range k.expected {
+		if !isBuiltIn(group) {
+			k.definitions.Start(k.ctx, definition)
+			return
+		}
 	}
 	for other, known := range k.kinds {
 		if known.used && !isBuiltIn(other.Group) {

@@ -1,0 +1,223 @@
+package placement
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write what is decided into docs/placement.md")
+
+const guide = "../docs/placement.md"
+
+// An example is a block of YAML and, after it, a block of text with what is decided.
+var (
+	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
+	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
+)
+
+// exampleCluster is a cluster as the guide writes it.
+type exampleCluster struct {
+	Name          string              `json:"name"`
+	Region        string              `json:"region"`
+	Zone          string              `json:"zone"`
+	Labels        map[string]string   `json:"labels"`
+	Annotations   map[string]string   `json:"annotations"`
+	Taints        []corev1.Taint      `json:"taints"`
+	Version       string              `json:"version"`
+	Nodes         int32               `json:"nodes"`
+	CPU           string              `json:"cpu"`
+	Memory        string              `json:"memory"`
+	Objects       int                 `json:"objects"`
+	Serves        map[string][]string `json:"serves"` // versions by Kind.group
+	Away          bool                `json:"away"`
+	Unschedulable bool                `json:"unschedulable"`
+	Leaving       bool                `json:"leaving"`
+	Closed        bool                `json:"closed"` // to the object's namespace
+}
+
+type example struct {
+	Spec *hubv1.PlacementSpec `json:"spec"`
+	// Object is its kind at its version: v1 Prometheus.monitoring.coreos.com.
+	Object string `json:"object"`
+	// Holds names the clusters that hold the object.
+	Holds []string `json:"holds"`
+	// Only names the clusters that there are; unset: all of the fleet.
+	Only []string `json:"only"`
+	// With says what is otherwise than in the fleet, or which clusters there are beside it.
+	With []exampleCluster `json:"with"`
+}
+
+func TestTheExamplesOfTheGuide(t *testing.T) {
+	raw, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	var common struct {
+		Fleet []exampleCluster `json:"fleet"`
+	}
+	block := fleetBlock.FindStringSubmatch(text)
+	if block == nil {
+		t.Fatal("the guide has no fleet")
+	}
+	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
+		t.Fatalf("reading the fleet of the guide: %v", err)
+	}
+	found := exampleBlocks.FindAllStringSubmatchIndex(text, -1)
+	if len(found) < 15 {
+		t.Fatalf("the guide has %d examples only", len(found))
+	}
+	for i := len(found) - 1; i >= 0; i-- { // from the end, so that places stay
+		at := found[i]
+		title := headingBefore(text, at[0])
+		t.Run(title, func(t *testing.T) {
+			got := decided(t, text[at[2]:at[3]], common.Fleet)
+			if diff := gocmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
+				t.Errorf("run the test with -update and read the difference (-guide +decided):\n%s", diff)
+			}
+			text = text[:at[4]] + got + text[at[5]:]
+		})
+	}
+	if *update {
+		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func headingBefore(text string, at int) string {
+	lines := strings.Split(text[:at], "\n")
+	for _, line := range slices.Backward(lines) {
+		if title, ok := strings.CutPrefix(line, "#"); ok {
+			return strings.Trim(title, "# ")
+		}
+	}
+	return ""
+}
+
+func decided(t *testing.T, block string, fleet []exampleCluster) string {
+	t.Helper()
+	var e example
+	if err := yaml.UnmarshalStrict([]byte(block), &e); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Compile(e.Spec)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	in := Input{Placement: p, Held: set(e.Holds), Kind: kindOf(e.Object)}
+	for _, c := range fleet {
+		if len(e.Only) > 0 && !slices.Contains(e.Only, c.Name) {
+			continue
+		}
+		for _, w := range e.With {
+			if w.Name == c.Name {
+				c = c.with(w)
+			}
+		}
+		in.Clusters = append(in.Clusters, c.cluster())
+	}
+	for _, w := range e.With {
+		if !slices.ContainsFunc(fleet, func(c exampleCluster) bool { return c.Name == w.Name }) {
+			in.Clusters = append(in.Clusters, w.cluster())
+		}
+	}
+	return shown(Decide(in))
+}
+
+func kindOf(object string) schema.GroupVersionKind {
+	version, kind, _ := strings.Cut(cmp.Or(object, "v1 Prometheus.monitoring.coreos.com"), " ")
+	gk := schema.ParseGroupKind(kind)
+	return gk.WithVersion(version)
+}
+
+// with returns the cluster with what another one says.
+func (c exampleCluster) with(w exampleCluster) exampleCluster {
+	labels := map[string]string{}
+	for _, m := range []map[string]string{c.Labels, w.Labels} {
+		for k, v := range m {
+			labels[k] = v
+		}
+	}
+	c.Labels = labels
+	c.Region, c.Zone, c.Version = cmp.Or(w.Region, c.Region), cmp.Or(w.Zone, c.Zone), cmp.Or(w.Version, c.Version)
+	c.CPU, c.Memory, c.Nodes, c.Objects = cmp.Or(w.CPU, c.CPU), cmp.Or(w.Memory, c.Memory), cmp.Or(w.Nodes, c.Nodes), cmp.Or(w.Objects, c.Objects)
+	c.Taints, c.Serves, c.Annotations = append(c.Taints, w.Taints...), w.Serves, w.Annotations
+	c.Away, c.Unschedulable, c.Leaving, c.Closed = w.Away, w.Unschedulable, w.Leaving, w.Closed
+	return c
+}
+
+func (c exampleCluster) cluster() Cluster {
+	out := Cluster{
+		Name: c.Name, Labels: map[string]string{}, Annotations: c.Annotations, Taints: c.Taints, Version: c.Version,
+		Unschedulable: c.Unschedulable, Ready: !c.Away, Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects,
+		Nodes: hubv1.NodeSummary{Total: c.Nodes, Ready: c.Nodes},
+	}
+	for k, v := range c.Labels {
+		out.Labels[k] = v
+	}
+	for k, v := range map[string]string{hubv1.RegionLabel: c.Region, hubv1.ZoneLabel: c.Zone} {
+		if v != "" {
+			out.Labels[k] = v
+		}
+	}
+	if c.CPU != "" {
+		out.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.CPU), corev1.ResourceMemory: resource.MustParse(cmp.Or(c.Memory, "0"))}
+		out.Capacity = out.Allocatable
+	}
+	for kind, versions := range c.Serves {
+		if out.Served == nil {
+			out.Served = map[schema.GroupKind][]string{}
+		}
+		out.Served[schema.ParseGroupKind(kind)] = versions
+	}
+	return out
+}
+
+// shown is a decision in words.
+func shown(d Decision) string {
+	var b strings.Builder
+	line := func(cluster, verb string, score int64, reason, message string) {
+		fmt.Fprintf(&b, "%-6s %-9s %5d  %s", cluster, verb, score, reason)
+		if message != "" {
+			fmt.Fprintf(&b, ": %s", message)
+		}
+		b.WriteByte('\n')
+	}
+	for _, x := range d.Targets {
+		line(x.Cluster, "holds", x.Score, x.Reason, x.Message)
+	}
+	for _, x := range d.Withdraw {
+		line(x.Cluster, "loses", x.Score, x.Reason, x.Message)
+	}
+	for _, x := range d.Rejected {
+		line(x.Cluster, "without", x.Score, x.Reason, x.Message)
+	}
+	for _, x := range d.Missing {
+		fmt.Fprintf(&b, "%-6s unknown\n", x)
+	}
+	if d.Group != "" {
+		fmt.Fprintf(&b, "affinity group %s\n", d.Group)
+	}
+	for _, s := range d.Shortfalls {
+		fmt.Fprintf(&b, "short of %s\n", s.Message)
+	}
+	if d.Kept {
+		b.WriteString("every cluster keeps what it has\n")
+	}
+	return b.String()
+}
