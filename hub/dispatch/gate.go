@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type gate struct {
 	busy    int                          // workers that have a key, or wait for one
 	running map[types.NamespacedName]int // priority of each key that is at work
 	replays bool                         // the last key that was handed out is of a replay: nothing goes before those that wait
+	lately  lately                       // other keys that were handed out
 	circuit circuit
 	next    *heldKey // queued to be the next trial
 }
@@ -88,7 +90,9 @@ func (g *gate) GetWithPriority() (key types.NamespacedName, priority int, shutdo
 		g.changed.Wait()
 	}
 	g.running[key] = priority
-	g.replays = priority < lowPriority/2
+	if g.replays = priority < lowPriority/2; !g.replays {
+		g.lately.add(g.clock.Now())
+	}
 	return key, priority, g.shut
 }
 
@@ -98,16 +102,28 @@ func (g *gate) Get() (types.NamespacedName, bool) {
 	return key, shutdown
 }
 
-// backlog is the number of changes that wait for a worker. It is 0 for a member that is slow or does not answer: nobody needs to wait
-// for those.
+// backlog is the number of changes that wait for a worker, or had one within about the last second. It is 0 for a member that is
+// slow or does not answer: nobody needs to wait for those.
 func (g *gate) backlog() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.PriorityQueue == nil || g.shut || g.replays || g.circuit.open || g.pace.limit < g.pace.most {
 		return 0
 	}
-	return g.Len()
+	return g.Len() + g.lately.count(g.clock.Now())
 }
+
+// lately counts what happened within about the last second: what is older counts for less, by half after 0.7 s.
+type lately struct {
+	sum float64
+	at  time.Time
+}
+
+func (l *lately) add(now time.Time) { l.sum, l.at = l.left(now)+1, now }
+
+func (l *lately) count(now time.Time) int { return int(l.left(now)) }
+
+func (l *lately) left(now time.Time) float64 { return l.sum * math.Exp(-now.Sub(l.at).Seconds()) }
 
 func (g *gate) outranked(class int) bool {
 	for _, priority := range g.running {
