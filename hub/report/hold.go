@@ -8,7 +8,8 @@ import (
 
 // The rows of objects are made by the same process and taken by the same API server as the copies that they tell of. In a large fan-out
 // whoever waits for the copies waits longer for each row that is written before. So windows that end are held while dispatch has a
-// backlog (window.go says how long). What failed is told at once all the same.
+// backlog (window.go says how long). In the same way the rows of an object whose status was written are held while other objects wait for
+// theirs: that is what people look at. What failed is told at once all the same.
 
 // releaseEvery is how often it is looked whether the backlog is gone.
 const releaseEvery = 50 * time.Millisecond
@@ -22,12 +23,39 @@ func (r *Reporter) hold(key types.NamespacedName) bool {
 	if e == nil || !e.window.hold(r.opts.Clock.Now(), load{backlog: backlog}) {
 		return false
 	}
+	r.keep(key, e)
+	return true
+}
+
+// postponeRows puts off the write of the binding, if the status of its object has just been written and others wait for theirs.
+func (r *run) postponeRows() bool {
+	if !r.wrote || fails(r.binding.BindingStatus(), &r.after) || r.reporter.queue.Len() <= smallBacklog {
+		return false
+	}
+	e, unlock := r.entry()
+	defer unlock()
+	if r.reporter.entries[r.key] != e {
+		return false
+	}
+	wasOpen := e.window.open()
+	if !e.window.postpone(r.reporter.opts.Clock.Now()) {
+		return false
+	}
+	if !wasOpen {
+		r.reporter.waiting++
+	}
+	e.merged, e.refusal = r.merged, r.refusal
+	r.reporter.keep(r.key, e)
+	return true
+}
+
+// keep queues a binding whose window is held. It is called with the lock held.
+func (r *Reporter) keep(key types.NamespacedName, e *entry) {
 	if len(r.held) == 0 {
 		time.AfterFunc(releaseEvery, r.release)
 	}
 	r.held[key] = e
 	r.enqueue(key, e, normalPriority)
-	return true
 }
 
 // release ends all that is held if the backlog is gone, and looks again later if not.
@@ -35,6 +63,7 @@ func (r *Reporter) release() {
 	backlog := r.opts.Backlog()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	backlog = max(backlog, r.queue.Len())
 	for key, e := range r.held {
 		switch {
 		case r.entries[key] != e || !e.window.held:

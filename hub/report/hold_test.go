@@ -1,9 +1,12 @@
 package report
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -142,4 +145,39 @@ func TestRowsDoNotWaitForEver(t *testing.T) {
 	o := w.object("web", present("a"))
 	w.applied(o, "a", hubv1.HealthHealthy, two)
 	w.until("all rows", healthyEverywhere)
+}
+
+func TestRowsWaitForTheStatusOfOtherObjects(t *testing.T) {
+	const objects = 4 * smallBacklog
+	w := newWorld(t, "Widget")
+	w.start()
+	var all []*unstructured.Unstructured
+	for i := range objects {
+		o := w.object(fmt.Sprint("web-", i), present("a"))
+		w.applied(o, "a", hubv1.HealthProgressing, "")
+		all = append(all, o)
+	}
+	w.quiet()
+	objectWrites, rowWrites := w.writes(w.objects()), w.writes(&hubv1.ResourceBindingList{})
+	for _, o := range all {
+		w.show(o, "a", hubv1.HealthHealthy, two)
+	}
+	for _, o := range all {
+		w.reporter.Wake(w.id(o.GetName()).BindingKey())
+	}
+	w.eventually("half of the objects to have their status", func() (bool, string) {
+		n := objectWrites()
+		return n >= objects/2, fmt.Sprint(n)
+	})
+	if n := rowWrites(); n > objects/4 {
+		t.Errorf("%d bindings were written before half of the objects had their status", n)
+	}
+	w.eventually("all rows", func() (bool, string) {
+		n := rowWrites()
+		return n >= objects, fmt.Sprint(n)
+	})
+	w.quiet()
+	if o, r := objectWrites(), rowWrites(); o != objects || r != objects {
+		t.Errorf("%d writes of objects and %d of bindings, want %d of each", o, r, objects)
+	}
 }

@@ -80,7 +80,11 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	if run.unsettled() {
 		return reconcile.Result{}, nil
 	}
-	err = errors.Join(run.writeObject(ctx), run.writeBinding(ctx))
+	err = run.writeObject(ctx)
+	if err == nil && run.postponeRows() {
+		return reconcile.Result{}, nil
+	}
+	err = errors.Join(err, run.writeBinding(ctx))
 	run.end()
 	return reconcile.Result{}, err
 }

@@ -6,8 +6,9 @@
 //     nobody else has them; after a restart the rows hold until there are new ones.
 //   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the binding and
 //     one of the hub object. A window ends at once when the last cluster has reported or one has failed.
-//   - While many copies are still on their way to members, windows are held (hold.go).
-//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it.
+//   - While many copies are still on their way to members, or many objects wait for their status, windows are held (hold.go).
+//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it, and
+//     so that under load what people look at is there first.
 //   - A binding in the cache that is older than our own last write is not acted on.
 //   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
 //

@@ -22,7 +22,8 @@ const (
 	perWaitingIdle = 10 * time.Millisecond
 
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
-	// rows that are written later tell more. heldAtMost is for all that leads to one write.
+	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
+	// objects wait for theirs. heldAtMost is for all that leads to one write.
 	smallBacklog = 32
 	heldAtMost   = 3 * time.Second
 )
@@ -81,7 +82,12 @@ func (w *window) wake(now time.Time, u urgency, l load) bool {
 
 // hold puts off the end of a window that is due, and says whether it did.
 func (w *window) hold(now time.Time, l load) bool {
-	if !w.open() || w.urgent || l.backlog <= smallBacklog {
+	return w.open() && l.backlog > smallBacklog && w.postpone(now)
+}
+
+// postpone opens the window, if it is not, for as long as it may be held, and says whether it did.
+func (w *window) postpone(now time.Time) bool {
+	if w.urgent {
 		return false
 	}
 	if w.heldUntil.IsZero() {
@@ -89,6 +95,9 @@ func (w *window) hold(now time.Time, l load) bool {
 	}
 	if !now.Before(w.heldUntil) {
 		return false
+	}
+	if !w.open() {
+		w.opened = now
 	}
 	w.due, w.held = w.heldUntil, true
 	return true
