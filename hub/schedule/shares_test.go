@@ -15,8 +15,8 @@ import (
 )
 
 // sized sets the number that is divided of the scene's object.
-func (s *scene) sized(uid types.UID, size int64) {
-	u := template(uid)
+func (s *scene) sized(size int64) {
+	u := template("a")
 	u.SetNamespace(s.id.Namespace)
 	u.Object["spec"] = map[string]any{"size": size}
 	objects.set(s.id, u)
@@ -66,13 +66,13 @@ func TestWhatChangesSharesAndWhatDoesNot(t *testing.T) {
 	p := s.place("web", "eu", "sg")
 	dividing(hubv1.DivideByWeight)(p)
 	s.create(p)
-	s.sized("a", 10)
+	s.sized(10)
 	s.dividesInto("eu=5 sg=5")
 	if got := s.binding().Spec.Division; got == nil || got.Path != "/spec/size" {
 		t.Errorf("the division is %+v", got)
 	}
 
-	s.sized("a", 13)
+	s.sized(13)
 	s.dividesInto("eu=7 sg=6")
 	s.edit(p, func() {
 		p.Spec.Replicas.Divide.Weights = []hubv1.ReplicaWeight{{Clusters: &hubv1.RuleClusters{Names: []string{s.cluster("sg")}}, Weight: 2}, {Weight: 1}}
@@ -83,7 +83,7 @@ func TestWhatChangesSharesAndWhatDoesNot(t *testing.T) {
 	s.dividesInto("eu=3 sg=7 us=3")
 
 	before := s.binding().ResourceVersion
-	s.sized("a", 13)
+	s.sized(13)
 	s.edit(p, func() { p.Spec.Replicas.Path = "/spec/of" })
 	s.decides(hubv1.ReasonDivisionRefused)
 	s.edit(p, func() { p.Spec.Replicas.Path = "/spec/size" })
@@ -105,7 +105,7 @@ func TestARefusedDivisionIsTold(t *testing.T) {
 	p := s.place("web", "eu", "sg")
 	p.Spec.Replicas.Type = hubv1.ReplicasDivide
 	s.create(p)
-	s.sized("a", 10)
+	s.sized(10)
 	s.eventually("an event says so", func() error {
 		if got := heard.of(s.id.Namespace); len(got) == 0 || got[0] != hubv1.ReasonDivisionRefused {
 			return fmt.Errorf("the events are %q", got)
@@ -127,10 +127,10 @@ func TestCapacityIsFollowedForANewObject(t *testing.T) {
 	p := s.place("web", "eu", "sg")
 	dividing(hubv1.DivideByCapacity)(p)
 	s.create(p)
-	s.sized("a", 12)
+	s.sized(12)
 	s.dividesInto("eu=9 sg=3")
 	s.allocates("eu", 5) // soon after it was first seen, so that it counts for a new number
-	s.sized("a", 50)
+	s.sized(50)
 	s.decides(hubv1.ReasonReplicasUnplaced)
 	s.dividesInto("eu=5 sg=10")
 	if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.HasSuffix(c.Message, "; 35 of 50 replicas have no room") {
