@@ -116,7 +116,7 @@ func (f facts) share(cluster string, field replicas.Field) (held *int64, settled
 	if e == nil || e.Replicas == nil || f.spec().Division == nil || f.spec().Division.Path != field.Path {
 		return nil, false
 	}
-	return ptr.To(int64(*e.Replicas)), field.Fixed && f.spec().ObjectRef.UID == f.template.GetUID() && *e.Replicas > 0
+	return ptr.To(int64(*e.Replicas)), field.Fixed && f.spec().ObjectRef.UID == f.template.GetUID()
 }
 
 // idle moves the targets that got no entry to the rejected clusters.

@@ -130,7 +130,9 @@ func (f facts) follow(choice placement.Choice) plan {
 	slices.SortFunc(p.spec.Clusters, byName)
 	rest, total, err := f.divide(&p, &d, winner)
 	if err != nil {
-		return f.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+		p := f.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+		p.others = names(choice.Others)
+		return p
 	}
 	p.spec.ObjectRef = f.objectRef()
 	p.spec.PlacementRef = refTo(winner)
