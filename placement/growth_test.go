@@ -34,6 +34,7 @@ func fleet(n int) []Cluster {
 
 // spreading over half of n clusters, by three constraints and preferences.
 func spreading(tb testing.TB, n int) *Compiled {
+	tb.Helper()
 	return compiled(tb, every(), &hubv1.SpreadPolicy{
 		NumberOfClusters: ptr.To(int32(n / 2)),
 		TopologySpreadConstraints: []hubv1.TopologySpreadConstraint{

@@ -78,6 +78,17 @@ func named(clusters ...string) func(*hubv1.Placement) {
 	}
 }
 
+func spreading(s hubv1.SpreadPolicy) func(*hubv1.Placement) {
+	return func(p *hubv1.Placement) { p.Spec.Spread = &s }
+}
+
+// serving the object's kind at these versions.
+func serving(versions ...string) func(*hubv1.MemberCluster) {
+	return func(c *hubv1.MemberCluster) {
+		c.Status.APIResources = []hubv1.ServedKind{{Group: object.Group, Kind: object.Kind, Versions: versions}}
+	}
+}
+
 func labelled(app string) func(*hubv1.Placement) {
 	return func(p *hubv1.Placement) {
 		p.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -192,6 +193,37 @@ func TestDecide(t *testing.T) {
 				p.Spec.Clusters.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sometimes"}}
 			}))},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonInvalid,
+		},
+		"a cluster that does not serve the kind gets no object and keeps the one it has": {
+			in: given{binding: bound(present("sg")), uid: "a", placements: only(policy("web")),
+				clusters: []*hubv1.MemberCluster{cluster("eu", serving("v1")), cluster("sg", serving()), cluster("us", serving()), cluster("za", serving("v1beta1"))}},
+			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonScheduled,
+			message: "2 of 4 clusters: 1 do not serve the kind, 1 do not serve the version",
+		},
+		"a cluster that has not said whether it serves the kind is waited for": {
+			in: given{uid: "a", placements: only(policy("web")), clusters: []*hubv1.MemberCluster{cluster("eu"), cluster("sg", func(c *hubv1.MemberCluster) {
+				c.Status.APIResources = []hubv1.ServedKind{{Group: "other.example.com", Kind: "Other"}}
+			})}},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled, message: "1 of 2 clusters: 1 do not serve the kind",
+		},
+		"fewer clusters than were asked for are no success": {
+			in:   given{uid: "a", placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](4)}))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu"), present("sg"), present("us")}, reason: hubv1.ReasonSpreadUnsatisfied,
+			message: "3 of 3 clusters; numberOfClusters: 3 of 4",
+		},
+		"a lower number takes the object from the clusters that come last": {
+			in: given{binding: bound(present("eu"), present("sg"), present("us")), uid: "a", clusters: three(),
+				placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})))},
+			want:   []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotChosen, del), absent("us", hubv1.ReasonNotChosen, del)},
+			reason: hubv1.ReasonScheduled, message: "1 of 3 clusters: 2 not needed", takes: true,
+		},
+		"a constraint that cannot hold moves nothing": {
+			in: given{binding: bound(present("eu"), present("sg")), uid: "a", clusters: three(),
+				placements: only(policy("web", spreading(hubv1.SpreadPolicy{TopologySpreadConstraints: []hubv1.TopologySpreadConstraint{
+					{TopologyKey: "name", MinDomains: ptr.To[int32](4)},
+				}})))},
+			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonSpreadUnsatisfied,
+			message: "2 of 3 clusters: 1 wait for the spread to be satisfied; label name: 3 of at least 4 domains; every cluster keeps what it has",
 		},
 		"a kind that the hub would run is refused": {
 			in: given{uid: "a", placements: only(policy("web")), clusters: three(), refused: true}, reason: hubv1.ReasonHubWouldRun,

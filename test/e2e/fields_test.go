@@ -167,8 +167,11 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, prompt, func() error { return rowIs(ctx, cm, shanghai, metav1.ConditionTrue, "") })
 	must(t, replicasOn(ctx, singapore, w, 3))
 	late := widget(ns, "latecomer")
+	eventually(t, normal, func() error { return serves(ctx, shanghai, "") })
 	must(t, suite.Hub.Create(ctx, late))
-	eventually(t, normal, func() error { return rowIs(ctx, late, shanghai, metav1.ConditionFalse, hubv1.ReasonKindNotServed) })
+	eventually(t, normal, func() error {
+		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
+	})
 	// By then all has come to rest, and later the first pause of the watch of Widgets is over: with polling, the member would be asked.
 	eventually(t, normal, func() error { return olderThan(ctx, late, 3*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
