@@ -93,6 +93,21 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestAPlacementSaysWhyItsObjectsHaveNoCluster(t *testing.T) {
+	b := binding("a", metav1.ConditionUnknown, metav1.ConditionUnknown)
+	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+		Type: hubv1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoClusterSelected,
+		Message: "0 of 12 clusters: 7 not selected, 3 do not serve the kind, 2 tainted",
+	})
+	var s hubv1.PlacementStatus
+	fold(&s, 1, []hubv1.BindingObject{b})
+	got := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
+	want := "1 of 1 objects: Prometheus monitoring/a; the first has 0 of 12 clusters: 7 not selected, 3 do not serve the kind, 2 tainted"
+	if got.Reason != hubv1.ReasonNoClusterSelected || got.Message != want {
+		t.Errorf("Scheduled is %s %q, want %q", got.Reason, got.Message, want)
+	}
+}
+
 func TestAcceptance(t *testing.T) {
 	prometheus := hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}
 	role := hubv1.ResourceSelector{APIGroup: "rbac.authorization.k8s.io", Kind: "Role"}

@@ -84,7 +84,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, following []hubv1.Bin
 type tally struct {
 	total           int
 	failed, unknown []string // names of objects
-	why             string   // reason of the first one that failed
+	why, says       string   // reason and message of the first one that failed
 }
 
 func (t *tally) count(b hubv1.BindingObject, kind string) {
@@ -96,7 +96,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	case c.Status == metav1.ConditionFalse:
 		t.failed = append(t.failed, nameOf(b))
 		if t.why == "" {
-			t.why = c.Reason
+			t.why, t.says = c.Reason, c.Message
 		}
 	}
 }
@@ -107,7 +107,11 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 	case t.total == 0:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNothingSelected, Message: "no object follows this placement"}
 	case len(t.failed) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: someOf(t.failed, t.total)}
+		message := someOf(t.failed, t.total)
+		if kind == hubv1.ConditionScheduled && t.says != "" {
+			message = bounded(message + "; the first has " + t.says) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
+		}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: message}
 	case len(t.unknown) > 0:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNotYetReported, Message: someOf(t.unknown, t.total)}
 	}
