@@ -141,8 +141,8 @@ func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
 	}
 }
 
-// Backlog is the number of changes that wait to be brought to members, or were about to be within about the last second: a burst
-// that is taken up as it comes is one, too. Replays do not count, and no member that is slow or does not answer.
+// Backlog is the number of changes that wait to be brought to members, or were brought there within about the last second: a burst
+// that is dealt with as it comes is one, too. Replays do not count, and no member that is slow or does not answer.
 func (d *Dispatcher) Backlog() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

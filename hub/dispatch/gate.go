@@ -40,7 +40,7 @@ type gate struct {
 	busy    int                          // workers that have a key, or wait for one
 	running map[types.NamespacedName]int // priority of each key that is at work
 	replays bool                         // the last key that was handed out is of a replay: nothing goes before those that wait
-	lately  lately                       // other keys that were handed out
+	lately  lately                       // calls of the member
 	circuit circuit
 	next    *heldKey // queued to be the next trial
 }
@@ -90,9 +90,7 @@ func (g *gate) GetWithPriority() (key types.NamespacedName, priority int, shutdo
 		g.changed.Wait()
 	}
 	g.running[key] = priority
-	if g.replays = priority < lowPriority/2; !g.replays {
-		g.lately.add(g.clock.Now())
-	}
+	g.replays = priority < lowPriority/2
 	return key, priority, g.shut
 }
 
@@ -102,8 +100,8 @@ func (g *gate) Get() (types.NamespacedName, bool) {
 	return key, shutdown
 }
 
-// backlog is the number of changes that wait for a worker, or had one within about the last second. It is 0 for a member that is
-// slow or does not answer: nobody needs to wait for those.
+// backlog is the number of changes that wait for a worker, or were brought to the member within about the last second. It is 0 for a
+// member that is slow or does not answer: nobody needs to wait for those.
 func (g *gate) backlog() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,6 +189,7 @@ func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, began time
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
+	g.lately.add(now)
 	if isFault(o) || now.Sub(began) > slowCall {
 		g.pace.bad(began, now)
 	} else {
