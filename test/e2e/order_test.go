@@ -62,9 +62,12 @@ func TestABundleGoesInOrder(t *testing.T) {
 	for _, o := range bundle {
 		eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, o.DeepCopy())) })
 	}
-	for _, o := range bundle {
+	for _, o := range bundle[:3] {
 		eventually(t, normal, func() error { return rowIs(ctx, o, shanghai, metav1.ConditionFalse, hubv1.ReasonSuspended) })
 	}
+	eventually(t, normal, func() error {
+		return rejectedFor(ctx, sprocket, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Sprocket.test.hanse.dev")
+	})
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":false}}}`))))
 	for _, o := range bundle {
 		eventually(t, normal, func() error { return rowIs(ctx, o, shanghai, metav1.ConditionTrue, "") })
