@@ -26,12 +26,17 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep a list of
+	// the fields.
+
 	// spec is the decision.
 	// +required
+	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
 	// status is what the clusters report.
 	// +optional
+	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
 }
 
@@ -63,12 +68,17 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep a list of
+	// the fields.
+
 	// spec is the decision.
 	// +required
+	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
 	// status is what the clusters report.
 	// +optional
+	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
 }
 
