@@ -84,6 +84,7 @@ type Scheduler struct {
 	deaths     deaths
 	memory     memory
 	capacities capacities
+	unanswered unanswered
 
 	mu    sync.Mutex
 	ctx   context.Context

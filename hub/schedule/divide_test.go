@@ -324,3 +324,42 @@ func TestSharesStayWhileCapacityIsUnsettled(t *testing.T) {
 		}
 	}
 }
+
+func TestAFirstDivisionWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	silent := func(c *hubv1.MemberCluster) {
+		c.Status.APIResources = []hubv1.ServedKind{{Group: "other.example.com", Kind: "Other"}}
+	}
+	var u unanswered
+	in := given{uid: "a", placements: only(policy("web", dividing(hubv1.DivideByWeight)))}
+	at := func(after time.Duration, clusters ...*hubv1.MemberCluster) (string, time.Duration) {
+		in.clusters = clusters
+		f := in.facts()
+		f.unanswered, f.now = &u, now.Add(after)
+		f.template.Object["spec"] = map[string]any{"size": int64(10)}
+		p := decide(f)
+		return shares(p.spec), p.again
+	}
+	steps := []struct {
+		after    time.Duration
+		clusters []*hubv1.MemberCluster
+		want     string
+		again    time.Duration
+		why      string
+	}{
+		{0, []*hubv1.MemberCluster{cluster("eu"), cluster("sg", silent)}, "no binding", askAgain, "one has not answered"},
+		{time.Second, []*hubv1.MemberCluster{cluster("eu"), cluster("sg")}, "eu=5 sg=5", 0, "all have"},
+		{2 * time.Second, []*hubv1.MemberCluster{cluster("eu"), cluster("sg", silent)}, "no binding", askAgain, "another object begins anew"},
+		{11800 * time.Millisecond, []*hubv1.MemberCluster{cluster("eu"), cluster("sg", silent)}, "no binding", 200 * time.Millisecond, "for a while"},
+		{12 * time.Second, []*hubv1.MemberCluster{cluster("eu"), cluster("sg", silent)}, "eu=10", 0, "and no longer"},
+	}
+	for _, s := range steps {
+		if got, again := at(s.after, s.clusters...); got != s.want || again != s.again {
+			t.Errorf("%s: %q, again in %s; want %q, %s", s.why, got, again, s.want, s.again)
+		}
+	}
+	in.binding = divided(share("eu", 10))
+	if got, again := at(time.Minute, cluster("eu"), cluster("sg", silent)); got != "eu=10" || again != 0 {
+		t.Errorf("an object that is divided: %q, again in %s", got, again)
+	}
+}

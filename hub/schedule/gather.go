@@ -37,6 +37,7 @@ type facts struct {
 	memory   *memory
 	// capacities are for divisions; scalePath is where a division that says nothing might find the replicas.
 	capacities *capacities
+	unanswered *unanswered
 	scalePath  string
 	refused    bool // the hub itself would act on this kind
 	now        time.Time
@@ -64,7 +65,7 @@ var (
 
 // gather reads what is known of an object. What could not be read is an error or a fate of its own, never an absence.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
-	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
+	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
 	binding := hubv1.NewBinding(id.BindingKey())
 	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:

@@ -128,6 +128,11 @@ func (f facts) follow(choice placement.Choice) plan {
 		}
 	}
 	slices.SortFunc(p.spec.Clusters, byName)
+	if wait := f.unanswered.wait(f, d, winner.PlacementSpec()); wait > 0 {
+		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "the replicas are divided when every selected cluster has said whether it serves the kind")
+		p.again = earlier(p.again, wait)
+		return p
+	}
 	rest, total, err := f.divide(&p, &d, winner)
 	if err != nil {
 		p := f.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
