@@ -96,8 +96,9 @@ func (f facts) divisible(p *plan, d *placement.Decision, spec *hubv1.PlacementSp
 		}
 		c := terms.Cluster(e.Name, f.memory.see(m).Labels)
 		c.Held, c.Fixed = held, settled
-		if room(&c, m); closed[e.Name] {
-			c.Max = min(c.Max, ptr.Deref(held, 0))
+		room(&c, m)
+		if closed[e.Name] && held != nil { // without a share until now it has all of them: that is less in any case
+			c.Max = min(c.Max, *held)
 		}
 		in.Clusters = append(in.Clusters, c)
 	}

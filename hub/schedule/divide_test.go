@@ -115,6 +115,11 @@ func TestDecideOnShares(t *testing.T) {
 				clusters: sized(cluster("eu"), cluster("sg", unreachable), cluster("us"))}, size: int64(12),
 			want: "eu=5 sg=2 us=5", reason: hubv1.ReasonScheduled,
 		},
+		"one that had all replicas until now gets its share": {
+			in: given{binding: bound(present("eu"), present("sg")), placements: only(policy("web", named("eu", "sg"), dividing(weight))),
+				clusters: sized(cluster("eu"), cluster("sg", unreachable))}, size: int64(12),
+			want: "eu=6 sg=6", reason: hubv1.ReasonScheduled,
+		},
 		"a cluster without a MemberCluster keeps its share": {
 			in: given{binding: divided(share("eu", 3), share("mars", 3)), placements: only(policy("web", dividing(weight))), clusters: three()}, size: int64(12),
 			want: "eu=3 mars=3 sg=3 us=3", reason: hubv1.ReasonScheduled,
