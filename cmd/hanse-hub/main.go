@@ -54,6 +54,7 @@ func run() error {
 		}
 	}
 	ctrl.SetLogger(newLogger(&logs))
+	collectSmallHeapsLess(leastGrowth)
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
