@@ -189,7 +189,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	scheduler.OnDecision(reporter.WakeDecided)
 	scheduler.OnWanted(func(kinds []schema.GroupKind) {
 		f.expect(groupsOf(kinds))
-		links.Look("")
+		links.Look()
 	})
 	seen := &linkLog{links: links, last: map[string]string{}}
 	links.OnChange(func(cluster string) {
@@ -254,7 +254,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		m.kinds, err = newKinds(ctx, c, func(gk schema.GroupKind) {
 			m.Retry(gk)
 			dispatcher.WakeKind(ctx, name, gk)
-		}, func() { links.Look(name) })
+		}, func() { links.LookAgain(name) })
 		if err != nil {
 			return nil, err
 		}

@@ -165,8 +165,8 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 // Wanted are the kinds that placements select and those that have bindings.
 func (s *Scheduler) Wanted() []schema.GroupKind { return s.wants.current().UnsortedList() }
 
-// OnWanted registers who is told when the wanted kinds change. To be called before the manager starts.
-func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onChange = f }
+// OnWanted registers who is told when more kinds are wanted than before. To be called before the manager starts.
+func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
 // OnDecision registers who is told that Decision has a new answer for a binding. To be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName)) { s.decisions.onChange = f }

@@ -36,7 +36,7 @@ type wants struct {
 	cache      cache.Cache // set before Start
 	templates  Templates
 	discovered func(schema.GroupKind) // told of kinds that "*" newly stands for
-	onChange   func([]schema.GroupKind)
+	onMore     func([]schema.GroupKind)
 	stale      chan struct{}
 	soon       *time.Timer // when to look at the groups that moved
 
@@ -184,12 +184,12 @@ func (w *wants) collect(ctx context.Context) error {
 		wanted.Insert(hubv1.ObjectOf(b).GroupKind())
 	}
 	w.mu.Lock()
-	changed := !w.wanted.Equal(wanted)
+	more := wanted.Difference(w.wanted).Len() > 0
 	w.wanted = wanted
 	w.mu.Unlock()
 	w.templates.Want(wanted)
-	if changed && w.onChange != nil {
-		w.onChange(wanted.UnsortedList())
+	if more && w.onMore != nil {
+		w.onMore(wanted.UnsortedList())
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type link struct {
 	interrupt context.CancelFunc // ends the attempt under way, if there is one
 	state     member.LinkState
 	engaged   *engagement // nil while there is none to use
-	look      bool        // somebody asked to look which kinds are served
+	looks     int         // how often somebody asked to look which kinds are served
 }
 
 func newLink(name string, options Options, changed func(string)) *link {

@@ -98,8 +98,8 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	}
 	r.report()
 	r.readFacts(ctx)
-	if r.link.takeLook() {
-		r.lookSoon()
+	if times := r.link.takeLooks(); times > 0 {
+		r.lookSoon(times)
 	}
 	r.readServed(ctx)
 	return r.untilDue()
@@ -202,7 +202,7 @@ func (r *runner) use(ctx context.Context, s *session, l *line, id string) error 
 	r.candidate = attempts{}
 	r.succeeded()
 	r.factsDue = time.Time{}
-	r.lookSoon()
+	r.lookSoon(1)
 	return nil
 }
 

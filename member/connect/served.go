@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A cluster is asked which kinds it serves when its link comes up and when somebody says Look: then again a little later, because
-// discovery follows a definition late. Beside that it is asked seldom.
+// A cluster is asked which kinds it serves when its link comes up and when somebody says Look or LookAgain. Beside that it is asked
+// seldom. Discovery follows a definition late, so that a change of one is looked at again.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const (
@@ -27,32 +27,39 @@ const (
 	longestOfOneGroup = 4 << 20
 )
 
-// Look asks a cluster soon which kinds it serves; every cluster if the name is empty.
-func (p *Provider) Look(cluster string) {
+// Look asks every cluster soon which kinds it serves, since others are wanted.
+func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, l := range p.links {
-		if cluster == "" || name == cluster {
-			l.askToLook()
-		}
+	for _, l := range p.links {
+		l.askToLook(1)
 	}
 }
 
-func (l *link) askToLook() {
+// LookAgain asks a cluster soon which kinds it serves, and a little later again, since one of its definitions has changed.
+func (p *Provider) LookAgain(cluster string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.links[cluster]; l != nil {
+		l.askToLook(len(looksAgain))
+	}
+}
+
+func (l *link) askToLook(times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.look = true
+	l.looks = max(l.looks, times)
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (l *link) takeLook() bool {
+func (l *link) takeLooks() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := l.look
-	l.look = false
+	asked := l.looks
+	l.looks = 0
 	return asked
 }
 
@@ -61,12 +68,15 @@ type servedRead struct {
 	err    error
 }
 
-// lookSoon plans when to ask.
-func (r *runner) lookSoon() {
-	r.looks = nil
-	for _, after := range looksAgain {
-		r.looks = append(r.looks, time.Now().Add(after))
+// lookSoon plans when to ask, beside what is planned for the next seconds.
+func (r *runner) lookSoon(times int) {
+	now := time.Now()
+	last := now.Add(looksAgain[len(looksAgain)-1])
+	r.looks = slices.DeleteFunc(r.looks, func(t time.Time) bool { return t.After(last) })
+	for _, after := range looksAgain[:times] {
+		r.looks = append(r.looks, now.Add(after))
 	}
+	slices.SortFunc(r.looks, time.Time.Compare)
 }
 
 // readServed starts to ask if that is due. A cluster that does not say stays ready.

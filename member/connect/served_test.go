@@ -138,7 +138,7 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 	mu.Lock()
 	answers["/apis/monitoring"], answers["/apis/monitoring/v1"] = groupOf("v1"), kindsOf("Prometheus")
 	mu.Unlock()
-	p.Look("eu")
+	p.LookAgain("eu")
 	eventually(t, "the kind is served", serves("v1"))
 }
 
