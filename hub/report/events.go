@@ -39,8 +39,9 @@ func phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event
 	var out []event
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || !held(before, spec)):
+	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
+	// it that an object is everywhere whose own status says so.
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || !held(before, spec) && !speaks(after)):
 		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
 	case is == hubv1.ReasonFailedOnSome && was != is:
 		if failing := rowsWhere(after, failing); len(failing) > 0 {
@@ -80,6 +81,11 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 // failing is true for a row that somebody has to look at.
 func failing(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
+}
+
+// speaks says whether the hub object has the merged status.
+func speaks(s *hubv1.BindingStatus) bool {
+	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
 // held says whether every cluster that shall hold the object was seen to hold some generation of it.

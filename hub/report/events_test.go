@@ -24,6 +24,8 @@ func TestPhases(t *testing.T) {
 	}
 	good := status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonHealthyEverywhere,
 		row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, yes, hubv1.HealthHealthy, ""))
+	spoken := *good.DeepCopy()
+	spoken.Conditions = append(spoken.Conditions, metav1.Condition{Type: hubv1.ConditionStatusWritten, Status: yes, Reason: hubv1.ReasonWritten})
 	normal := func(reason, action, note string) event { return event{corev1.EventTypeNormal, reason, action, note} }
 	warning := func(reason, action, note string) event { return event{corev1.EventTypeWarning, reason, action, note} }
 	appliedTo2 := normal(EventApplied, "Apply", "applied to 2 clusters")
@@ -35,6 +37,14 @@ func TestPhases(t *testing.T) {
 	}{
 		"a fan-out without trouble gives one event": {
 			after: good, want: []event{appliedTo2},
+		},
+		"none if the status of the object says so": {
+			after: spoken,
+		},
+		"after a failure that was told success is told, too": {
+			before: status(hubv1.ReasonFailedOnSome, hubv1.ReasonUnknownOnSome,
+				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, no, hubv1.HealthUnknown, hubv1.ReasonForbidden)),
+			after: spoken, want: []event{appliedTo2},
 		},
 		"nothing happened": {
 			before: good, after: good,

@@ -50,8 +50,8 @@ func TestAFanOutCostsOneWriteOfEach(t *testing.T) {
 	if got := []int{bindingWrites(), objectWrites()}; !slices.Equal(got, []int{1, 1}) {
 		t.Errorf("writes of binding and object: %v, want one of each", got)
 	}
-	if diff := cmp.Diff([]string{"Normal Applied web: applied to 3 clusters"}, w.events.told()); diff != "" {
-		t.Errorf("events: %s", diff)
+	if told := w.events.told(); len(told) > 0 {
+		t.Errorf("events of what the object's status says: %q", told)
 	}
 	if diff := cmp.Diff(hubv1.BindingSummary{Desired: 3, Applied: 3, Healthy: 3}, b.Status.Summary); diff != "" {
 		t.Error(diff)
@@ -98,8 +98,8 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 	if got := bindingWrites() + objectWrites(); got > 3*objects {
 		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
 	}
-	if got := w.events.told(); len(got) != objects {
-		t.Errorf("%d events, want one for each object", len(got))
+	if told := w.events.told(); len(told) > 0 {
+		t.Errorf("events of what the status of the objects says: %q", told)
 	}
 	t.Logf("%d writes of bindings, %d of objects", bindingWrites(), objectWrites())
 }
@@ -278,10 +278,10 @@ func TestACorrectionIsToldOnceAMinute(t *testing.T) {
 		drifted := w.outcome(o)
 		drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl-edit"}}
 		w.reporter.Record(w.id("web").BindingKey(), "a", drifted)
-		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.told()) > 1, "" })
+		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.told()) > 0, "" })
 		w.quiet()
 	}
-	want := []string{"Normal Applied web: applied to 1 cluster", "Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
+	want := []string{"Normal DriftCorrected web: put back .spec.replicas on a, which kubectl-edit had changed"}
 	if diff := cmp.Diff(want, w.events.told()); diff != "" {
 		t.Errorf("events: %s", diff)
 	}
