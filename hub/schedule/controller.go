@@ -114,6 +114,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 		Reconciler:              s,
 		MaxConcurrentReconciles: s.Workers,
 		NeedLeaderElection:      ptr.To(true),
+		UsePriorityQueue:        ptr.To(true),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[hubv1.ObjectIdentity](200*time.Millisecond, time.Minute),
 	})
 	if err != nil {

@@ -43,6 +43,9 @@ func (f facts) divide(p *plan, d *placement.Decision, winner hubv1.PlacementObje
 	if err != nil {
 		return 0, 0, err
 	}
+	if f.replayed != nil {
+		f.replayed.Division = &ReplayedDivision{Field: field, Input: in, Result: division}
+	}
 	p.spec.Division = &hubv1.Division{Path: field.Path}
 	p.spec.Clusters = slices.DeleteFunc(p.spec.Clusters, func(e hubv1.BindingTarget) bool {
 		return e.State == hubv1.TargetPresent && division.Shares[e.Name] == 0 && field.Total > 0 && f.spec().Target(e.Name) == nil

@@ -43,6 +43,8 @@ type facts struct {
 	now        time.Time
 	// holdBack keeps what a decision would take from a cluster: it has not been confirmed.
 	holdBack bool
+	// replayed is told how the decision comes about, unless it is nil.
+	replayed *Replayed
 }
 
 func (f facts) spec() *hubv1.BindingSpec {

@@ -71,7 +71,10 @@ func (f facts) choose() placement.Choice {
 	if _, copied := f.template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
 	}
-	choice, _ := placement.Choose(f.selectable(), f.world.placements, f.spec().PlacementRef)
+	choice, invalid := placement.Choose(f.selectable(), f.world.placements, f.spec().PlacementRef)
+	if f.replayed != nil {
+		f.replayed.Choice, f.replayed.Invalid = choice, invalid
+	}
 	return choice
 }
 
@@ -151,12 +154,18 @@ func (f facts) follow(choice placement.Choice) plan {
 // chosen asks which clusters shall hold the object.
 func (f facts) chosen(by *placement.Compiled) placement.Decision {
 	held := held(f.spec())
-	return placement.Decide(placement.Input{
+	in := placement.Input{
 		Placement: by,
 		Kind:      f.template.GroupVersionKind(),
 		Clusters:  f.world.snapshot(f.memory, f.id.Namespace, held),
 		Held:      held,
-	})
+	}
+	if f.replayed == nil {
+		return placement.Decide(in)
+	}
+	d, trace := placement.Explain(in)
+	f.replayed.Input, f.replayed.Decision, f.replayed.Trace = &in, d, trace
+	return d
 }
 
 // withdrawEverywhere is the end of an object.

@@ -34,26 +34,43 @@ type (
 // sources are what wakes an object's decision. An event carries nothing but the key.
 func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
 	return []source.TypedSource[key]{
-		watch(c, &hubv1.ResourceBinding{}, keyOf[*hubv1.ResourceBinding], bindingMoved[*hubv1.ResourceBinding]),
-		watch(c, &hubv1.ClusterResourceBinding{}, keyOf[*hubv1.ClusterResourceBinding], bindingMoved[*hubv1.ClusterResourceBinding]),
-		watch(c, &hubv1.Placement{}, selectedBy[*hubv1.Placement](s), specMoved[*hubv1.Placement]),
-		watch(c, &hubv1.ClusterPlacement{}, selectedBy[*hubv1.ClusterPlacement](s), specMoved[*hubv1.ClusterPlacement]),
-		watch(c, &hubv1.MemberCluster{}, s.bound, clusterMoved),
+		watch(c, &hubv1.ResourceBinding{}, itself[*hubv1.ResourceBinding], bindingMoved[*hubv1.ResourceBinding]),
+		watch(c, &hubv1.ClusterResourceBinding{}, itself[*hubv1.ClusterResourceBinding], bindingMoved[*hubv1.ClusterResourceBinding]),
+		watch(c, &hubv1.Placement{}, behind(selectedBy[*hubv1.Placement](s)), specMoved[*hubv1.Placement]),
+		watch(c, &hubv1.ClusterPlacement{}, behind(selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
+		watch(c, &hubv1.MemberCluster{}, behind(s.bound), clusterMoved),
 		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.factsMoved}),
-		watch(c, &corev1.Namespace{}, s.inNamespace, func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
+		watch(c, &corev1.Namespace{}, behind(s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
 		s.counting(c),
 		source.TypedFunc[key](s.templateSource),
 	}
 }
 
-// watch wakes the keys of an object before and after each change that matters.
-func watch[T client.Object](c cache.Cache, kind T, keys func(context.Context, T) []key, matters func(before, after T) bool) source.TypedSource[key] {
-	return source.TypedKind(c, kind, handler.TypedEnqueueRequestsFromMapFunc(handler.TypedMapFunc[T, key](keys)), predicate.TypedFuncs[T]{
+// watch wakes objects before and after each change that matters.
+func watch[T client.Object](c cache.Cache, kind T, wake func(context.Context, T, queue), matters func(before, after T) bool) source.TypedSource[key] {
+	return source.TypedKind(c, kind, handler.TypedFuncs[T, key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { wake(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			wake(ctx, e.ObjectOld, q)
+			wake(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { wake(ctx, e.Object, q) },
+	}, predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return matters(e.ObjectOld, e.ObjectNew) },
 	})
 }
 
-func keyOf[T hubv1.BindingObject](_ context.Context, b T) []key { return []key{hubv1.ObjectOf(b)} }
+// itself wakes the object of a binding.
+func itself[T hubv1.BindingObject](_ context.Context, b T, q queue) { q.Add(hubv1.ObjectOf(b)) }
+
+// behind wakes objects of which there may be many behind those that change themselves: somebody waits for these.
+func behind[T client.Object](keys func(context.Context, T) []key) func(context.Context, T, queue) {
+	return func(ctx context.Context, o T, q queue) { addBehind(q, keys(ctx, o)...) }
+}
+
+func addBehind(q queue, keys ...key) {
+	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
+}
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
 func bindingMoved[T hubv1.BindingObject](before, after T) bool {
@@ -119,7 +136,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	for _, b := range bindings {
 		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
 		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] {
-			q.Add(id)
+			addBehind(q, id)
 		}
 	}
 }
@@ -235,7 +252,7 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	s.ctx, s.queue = ctx, q
 	s.mu.Unlock()
 	for gk := range s.wants.current() {
-		s.wakeObjects(gk)
+		addBehind(q, s.Templates.List(gk)...)
 	}
 	return nil
 }
@@ -253,16 +270,16 @@ func (s *Scheduler) wakeObject(id key) {
 		return
 	}
 	state, _ := s.Templates.State(id.GroupKind())
-	if pq, ok := q.(priorityqueue.PriorityQueue[key]); ok && !state.Synced {
-		pq.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, id)
+	if !state.Synced {
+		addBehind(q, id)
 		return
 	}
 	q.Add(id)
 }
 
 func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
-	for _, id := range s.Templates.List(gk) {
-		s.wakeObject(id)
+	if _, q := s.leading(); q != nil {
+		addBehind(q, s.Templates.List(gk)...)
 	}
 }
 
@@ -272,7 +289,5 @@ func (s *Scheduler) wakeKind(gk schema.GroupKind) {
 	if q == nil {
 		return
 	}
-	for _, id := range s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk }) {
-		q.Add(id)
-	}
+	addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
 }
