@@ -1,0 +1,29 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// WhyNotFollowed says why Choose left out a placement that matches the object, given the one that it chose.
+func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.PlacementObject) string {
+	first, err := match(object, winner)
+	if err != nil {
+		return "the object stays with the placement that it follows while the selectors of that cannot be read"
+	}
+	second, _ := match(object, other) // it matches
+	a, b := candidate{PlacementObject: winner, specificity: first}, candidate{PlacementObject: other, specificity: second}
+	switch {
+	case precedence(b, a) < 0:
+		return "it comes first, but takes no object from a placement that is followed already: its preemption is not Always"
+	case cmp.Compare(scope(a), scope(b)) != 0:
+		return "a namespaced Placement comes first"
+	case a.PlacementSpec().Priority != b.PlacementSpec().Priority:
+		return fmt.Sprintf("its priority %d is lower than %d", b.PlacementSpec().Priority, a.PlacementSpec().Priority)
+	case a.specificity != b.specificity:
+		return "its selector is wider"
+	}
+	return "at equal priority and selectors the name decides"
+}
