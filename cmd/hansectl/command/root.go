@@ -1,7 +1,7 @@
 // Package command has the commands of hansectl, one file each, and what they share.
 //
 // Commands talk to API servers as the user who runs them and decide little: what is shown is decided in view, which
-// placement an object follows in placement, everything else by the hub.
+// placement an object follows in placement, everything else by the hub. What explain tells is decided by hub/schedule.
 //   - What a command changes it names, line by line, on standard output as it happens.
 //   - Every command can be run again: it finishes what an earlier run has left undone.
 //   - Credentials of members are written to the hub and never read back.
@@ -44,7 +44,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	get.AddCommand(newGetClusters(h))
-	root.AddCommand(newJoin(h), newUnjoin(h), get, newStatus(h), newUninstall(h), newVersion(version, streams))
+	root.AddCommand(newJoin(h), newUnjoin(h), get, newStatus(h), newExplain(h), newUninstall(h), newVersion(version, streams))
 	rename(root, name)
 	return root
 }

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// explain is one run of the command.
+type explain struct {
+	hub     *hub
+	out     output
+	cluster string
+}
+
+func newExplain(h *hub) *cobra.Command {
+	e := &explain{hub: h}
+	cmd := &cobra.Command{
+		Use:   "explain (KIND NAME | KIND/NAME)",
+		Short: "Say why an object is on the clusters that it is on, and on no other",
+		Long: `Say why an object of the hub is on the clusters that it is on, and on no other.
+
+The decision is made again from what the hub holds now, by the function that the hub decides by, and is told whole: the placement
+that is followed and those that are not, what each filter says of each cluster, scores, steps of the spread, shares of the replicas,
+and whether the result is what the binding says. It writes nothing.`,
+		Example: `  hansectl explain prometheus web -n monitoring
+
+  # Every filter, for one cluster
+  hansectl explain deployment/web -n shop --cluster cn-sha-1
+
+  # Clusters for which a decision would be another one now
+  hansectl explain deployment/web -o json | jq '.differences'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.Count(args[0], "/") == 1 {
+				return nil
+			}
+			return arguments("KIND", "NAME")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := e.out.check(cmd); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				args = strings.Split(args[0], "/")
+			}
+			return e.run(cmd.Context(), args[0], args[1])
+		},
+	}
+	e.out.addTo(cmd)
+	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Tell of this cluster alone, with every filter.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeClusters(cmd, nil, typed)
+	})
+	return cmd
+}
+
+func (e *explain) run(ctx context.Context, kind, name string) error {
+	c, _, err := e.hub.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := e.hub.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	object, binding, err := e.placed(ctx, c, id, version)
+	if err != nil {
+		return err
+	}
+	live, err := schedule.ReadLive(ctx, c, id.Namespace)
+	if err != nil {
+		return err
+	}
+	if e.cluster != "" && !slices.ContainsFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
+		return fmt.Errorf("the hub has no MemberCluster %q: see hansectl get clusters", e.cluster)
+	}
+	live.Object, live.Binding, live.Now, live.Refused = object, binding, time.Now(), view.Refused(binding, object)
+	if slices.ContainsFunc(live.Placements, view.NeedsCounts) {
+		if live.Objects, err = countSent(ctx, c); err != nil {
+			if err := e.hub.unlessForbidden(err, "the objects of each cluster are not counted"); err != nil {
+				return err
+			}
+			live.Objects = nil
+		}
+	}
+	if slices.ContainsFunc(live.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
+		live.ScalePath, err = scalePath(ctx, c, id.GroupKind())
+		if err := e.hub.unlessForbidden(err, "the definition of the kind is not considered"); err != nil {
+			return err
+		}
+	}
+	return e.out.print(e.hub.streams.Out, view.Explain(live, live.Replay(), e.cluster))
+}
+
+// placed reads an object and its binding, or says why there is no decision to explain.
+func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, hubv1.BindingObject, error) {
+	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if binding != nil && hubv1.ObjectOf(binding) == id {
+		version = binding.BindingSpec().ObjectRef.GroupVersionKind().Version // at which the hub sends it
+	}
+	object, err := readObject(ctx, c, id, version)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case object == nil && binding == nil:
+		return nil, nil, fmt.Errorf("the hub has no %s", id)
+	case object == nil || object.GetDeletionTimestamp() != nil:
+		return nil, nil, fmt.Errorf("%s is deleted: there is nothing to decide, see hansectl status", id)
+	case binding != nil:
+		return object, binding, nil
+	}
+	around, err := e.hub.surroundings(ctx, c, id.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	why := view.WhyNot(id, object, around)
+	return nil, nil, fmt.Errorf("%s is not placed: %s: %s", id, why.Reason, why.Message)
+}
+
+// scalePath is where the definition of a kind says that its scale subresource has the replicas; empty if there is none.
+func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (string, error) {
+	mapping, err := c.RESTMapper().RESTMapping(kind)
+	if err != nil {
+		return "", fmt.Errorf("finding the kind %s: %w", kind, err)
+	}
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	name := mapping.Resource.GroupResource().String()
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+		return "", client.IgnoreNotFound(err) // a kind that is built in has none
+	}
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range versions {
+		fields, _ := v.(map[string]any)
+		served, _, _ := unstructured.NestedBool(fields, "served")
+		if path, found, _ := unstructured.NestedString(fields, "subresources", "scale", "specReplicasPath"); served && found {
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
+// countSent counts, by cluster, the hub objects that are sent there.
+func countSent(ctx context.Context, c client.Client) (map[string]int, error) {
+	counts := map[string]int{}
+	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
+		for _, t := range b.BindingSpec().Clusters {
+			if t.State == hubv1.TargetPresent {
+				counts[t.Name]++
+			}
+		}
+	})
+	return counts, err
+}

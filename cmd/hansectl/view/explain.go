@@ -1,0 +1,358 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/placement"
+	dividing "github.com/hanse-dev/hanse/replicas"
+)
+
+// Explanation is what `explain` shows: the decision on one object, made again.
+type Explanation struct {
+	Object Object `json:"object"`
+	// Placement that the replay follows; null if there is none.
+	Placement   *Followed     `json:"placement"`
+	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
+	// Scheduled is what the replay says of the decision, Recorded what the hub has said.
+	Scheduled Said  `json:"scheduled"`
+	Recorded  *Said `json:"recorded,omitempty"`
+	Same      bool  `json:"same"`
+	// Differences between the binding and what the replay would write.
+	Differences []string `json:"differences,omitempty"`
+	// Clusters that there are, by name; empty if none was asked about.
+	Clusters []ExplainedCluster `json:"clusters,omitempty"`
+	// Missing clusters are in the binding and have no MemberCluster: nothing is decided about them.
+	Missing []string `json:"missing,omitempty"`
+	// Selected of the clusters hold the object after the replay.
+	Selected int `json:"selected"`
+	// AffinityGroup that holds the object.
+	AffinityGroup string             `json:"affinityGroup,omitempty"`
+	Spread        []SpreadStep       `json:"spread,omitempty"`
+	Shortfalls    []string           `json:"shortfalls,omitempty"`
+	Division      *ExplainedDivision `json:"division,omitempty"`
+	// Notes say what only the hub knows.
+	Notes []string `json:"notes,omitempty"`
+
+	cluster string // the one that is asked about; empty for all
+	since   metav1.Time
+}
+
+// Followed is a placement that an object follows.
+type Followed struct {
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	Priority   int32  `json:"priority"`
+}
+
+// NotFollowed is a placement that matches the object, or cannot be read.
+type NotFollowed struct {
+	Placement string `json:"placement"`
+	Why       string `json:"why"`
+}
+
+// Said is a condition in short.
+type Said struct {
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
+}
+
+// What becomes of a cluster.
+const (
+	Selected  = "Selected"
+	Withdrawn = "Withdrawn" // it has the object and loses it
+	Rejected  = "Rejected"
+)
+
+// ExplainedCluster is one cluster on its way through the decision.
+type ExplainedCluster struct {
+	Cluster string `json:"cluster"`
+	Region  string `json:"region,omitempty"`
+	Result  string `json:"result"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	// Held is true if the object was there before.
+	Held bool `json:"held"`
+	// Filters in the order in which they are asked.
+	Filters []Filter `json:"filters,omitempty"`
+	// Score and its parts; none for a cluster that a filter takes the object from.
+	Score int64       `json:"score"`
+	Parts []ScorePart `json:"parts,omitempty"`
+	// Replicas of a divided object.
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// Filter is the answer of one filter: no reason if the cluster passes.
+type Filter struct {
+	Filter  string `json:"filter"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// ScorePart is what one preference or property adds to a score.
+type ScorePart struct {
+	Part  string `json:"part"`
+	Score int64  `json:"score"`
+	Note  string `json:"note,omitempty"`
+}
+
+// SpreadStep is one step of the spread.
+type SpreadStep struct {
+	Action string `json:"action"`
+	// Cluster, or the affinity group.
+	Cluster string `json:"cluster"`
+	Why     string `json:"why"`
+}
+
+// ExplainedDivision is how replicas are divided.
+type ExplainedDivision struct {
+	Path  string         `json:"path"`
+	By    hubv1.DivideBy `json:"by"`
+	Total int64          `json:"total"`
+	// Rest is how many have no room.
+	Rest   int64   `json:"rest"`
+	Shares []Share `json:"shares"`
+}
+
+// Share is one cluster's part of the replicas. What is unlimited is null.
+type Share struct {
+	Cluster string `json:"cluster"`
+	Weight  int64  `json:"weight"`
+	Min     int64  `json:"min"`
+	Max     *int64 `json:"max"`
+	Room    *int64 `json:"room"`
+	Held    *int64 `json:"held"`
+	// Fixed shares stay as they are.
+	Fixed bool  `json:"fixed,omitempty"`
+	Share int64 `json:"share"`
+}
+
+// Explain tells of a replay. cluster is the one that is asked about, empty for all.
+func Explain(live schedule.Live, replay schedule.Replayed, cluster string) Explanation {
+	id := hubv1.ObjectOf(live.Binding)
+	status := live.Binding.BindingStatus()
+	e := Explanation{
+		Object: objectOf(id, live.Object), cluster: cluster,
+		Scheduled:   Said{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
+		Differences: differences(live.Binding.BindingSpec(), &replay.Spec),
+		NotFollowed: notFollowed(live, replay), Notes: notes(live, replay),
+		AffinityGroup: replay.Decision.Group, Missing: replay.Decision.Missing,
+	}
+	e.Same = len(e.Differences) == 0
+	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled); c != nil {
+		e.Recorded, e.since = &Said{c.Status, c.Reason, c.Message}, c.LastTransitionTime
+	}
+	if w := replay.Choice.Winner; w != nil {
+		e.Placement = &Followed{kindOf(w), w.GetNamespace(), w.GetName(), w.GetGeneration(), w.PlacementSpec().Priority}
+	}
+	for _, t := range replay.Spec.Clusters {
+		if t.State == hubv1.TargetPresent {
+			e.Selected++
+		}
+	}
+	e.Clusters = explainedClusters(live, replay)
+	if w := replay.Choice.Winner; w != nil && w.PlacementSpec().Spread != nil {
+		for _, s := range replay.Trace.Steps {
+			e.Spread = append(e.Spread, SpreadStep(s))
+		}
+	}
+	for _, s := range replay.Decision.Shortfalls {
+		e.Shortfalls = append(e.Shortfalls, s.Message)
+	}
+	e.Division = divisionOf(replay.Division)
+	return e
+}
+
+func kindOf(p hubv1.PlacementObject) string {
+	if p.GetNamespace() == "" {
+		return "ClusterPlacement"
+	}
+	return "Placement"
+}
+
+func notFollowed(live schedule.Live, replay schedule.Replayed) []NotFollowed {
+	var out []NotFollowed
+	selectable := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(live.Binding), Labels: live.Object.GetLabels(), NamespaceLabels: live.NamespaceLabels}
+	for _, p := range replay.Choice.Others {
+		out = append(out, NotFollowed{nameOf(p), placement.WhyNotFollowed(selectable, replay.Choice.Winner, p)})
+	}
+	for _, i := range replay.Invalid {
+		out = append(out, NotFollowed{nameOf(i.Placement), "it cannot be read: " + i.Err.Error()})
+	}
+	return out
+}
+
+// differences are what the replay would change of the decision, as far as it says what is where.
+func differences(before, after *hubv1.BindingSpec) []string {
+	var out []string
+	if a, b := followedBy(before), followedBy(after); a != b {
+		out = append(out, fmt.Sprintf("the binding follows %s, the replay %s", a, b))
+	}
+	names := map[string]bool{}
+	for _, spec := range []*hubv1.BindingSpec{before, after} {
+		for _, t := range spec.Clusters {
+			names[t.Name] = true
+		}
+	}
+	for name := range names {
+		if a, b := holding(before, name), holding(after, name); a != b {
+			out = append(out, fmt.Sprintf("%s: %s in the binding, %s in the replay", name, a, b))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func followedBy(spec *hubv1.BindingSpec) string {
+	ref := spec.PlacementRef
+	if ref == nil {
+		return "no placement"
+	}
+	return ref.Kind + "/" + ref.Name
+}
+
+// holding is what a binding says of one cluster.
+func holding(spec *hubv1.BindingSpec, cluster string) string {
+	if !holds(spec, cluster) {
+		return "not selected"
+	}
+	if n := spec.Target(cluster).Replicas; n != nil {
+		return fmt.Sprintf("selected with %d replicas", *n)
+	}
+	return "selected"
+}
+
+func holds(spec *hubv1.BindingSpec, cluster string) bool {
+	t := spec.Target(cluster)
+	return t != nil && t.State == hubv1.TargetPresent
+}
+
+func explainedClusters(live schedule.Live, replay schedule.Replayed) []ExplainedCluster {
+	if replay.Input == nil {
+		return nil
+	}
+	regions := map[string]string{}
+	for _, m := range live.Clusters {
+		regions[m.Name] = region(m)
+	}
+	traces := map[string]placement.ClusterTrace{}
+	for _, t := range replay.Trace.Clusters {
+		traces[t.Cluster] = t
+	}
+	var out []ExplainedCluster
+	add := func(result, cluster, reason, message string) {
+		trace := traces[cluster]
+		c := ExplainedCluster{
+			Cluster: cluster, Region: regions[cluster], Result: result, Reason: reason, Message: message,
+			Held: replay.Input.Held[cluster], Score: trace.Score,
+		}
+		for _, f := range trace.Filters {
+			c.Filters = append(c.Filters, Filter(f))
+		}
+		for _, p := range trace.Parts {
+			c.Parts = append(c.Parts, ScorePart{p.Name, p.Score, p.Note})
+		}
+		if holds(&replay.Spec, cluster) {
+			c.Replicas = replay.Spec.Target(cluster).Replicas
+		}
+		out = append(out, c)
+	}
+	for _, t := range replay.Decision.Targets {
+		switch {
+		case holds(&replay.Spec, t.Cluster):
+			add(Selected, t.Cluster, t.Reason, t.Message)
+		case replay.Division != nil:
+			add(Rejected, t.Cluster, hubv1.ReasonNoReplicas, "its share of the replicas is 0")
+		default:
+			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps what it has")
+		}
+	}
+	for _, r := range replay.Decision.Withdraw {
+		result := Withdrawn
+		if holds(&replay.Spec, r.Cluster) { // nothing is done about the decision
+			result = Selected
+		}
+		add(result, r.Cluster, r.Reason, r.Message)
+	}
+	for _, r := range replay.Decision.Rejected {
+		add(Rejected, r.Cluster, r.Reason, r.Message)
+	}
+	slices.SortFunc(out, func(a, b ExplainedCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+func divisionOf(d *schedule.ReplayedDivision) *ExplainedDivision {
+	if d == nil {
+		return nil
+	}
+	out := &ExplainedDivision{Path: d.Field.Path, By: d.Input.By, Total: d.Input.Total, Rest: d.Result.Rest}
+	for _, c := range d.Input.Clusters {
+		out.Shares = append(out.Shares, Share{
+			Cluster: c.Name, Weight: c.Weight, Min: c.Min, Max: limited(c.Max), Room: limited(c.Room), Held: c.Held, Fixed: c.Fixed, Share: d.Result.Shares[c.Name],
+		})
+	}
+	slices.SortFunc(out.Shares, func(a, b Share) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+func limited(n int64) *int64 {
+	if n >= dividing.Unlimited {
+		return nil
+	}
+	return &n
+}
+
+// notes say what of the decision only the hub knows.
+func notes(live schedule.Live, replay schedule.Replayed) []string {
+	w := replay.Choice.Winner
+	if w == nil {
+		return nil
+	}
+	var out []string
+	spec := w.PlacementSpec()
+	if NeedsCounts(w) && live.Objects == nil {
+		out = append(out, "the objects of each cluster could not be counted: the score FewestObjects counts 0 for each")
+	}
+	by := spec.Replicas.Way().By
+	if spec.Replicas.Divides() && (by == hubv1.DivideByCapacity || by == hubv1.DivideByPack) {
+		out = append(out, "capacities are what the clusters say now: the hub waits 5 minutes before it believes a change of more than a tenth")
+	}
+	kind := hubv1.ObjectOf(live.Binding).GroupKind()
+	if NeedsScalePath(w, kind) && live.ScalePath == "" {
+		out = append(out, "no scale path was read from the kind's definition")
+	}
+	if placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
+		out = append(out, "whether the hub itself runs workloads is taken from what it has said of the object")
+	}
+	return out
+}
+
+// NeedsScalePath says whether a placement divides objects of a kind and does not say where their replicas are.
+func NeedsScalePath(p hubv1.PlacementObject, kind schema.GroupKind) bool {
+	return dividing.NeedsPath(kind, &p.PlacementSpec().Replicas)
+}
+
+// NeedsCounts says whether a placement asks how many objects each cluster has.
+func NeedsCounts(p hubv1.PlacementObject) bool {
+	spread := p.PlacementSpec().Spread
+	return spread != nil && slices.ContainsFunc(spread.Scores, func(s hubv1.WeighedScore) bool {
+		return s.Name == hubv1.ScoreFewestObjects && s.Weight != 0
+	})
+}
+
+// Refused says whether the hub itself would act on the object's kind. Whether it runs workloads is known from what it has said.
+func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
+	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
+	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)
+}

@@ -1,0 +1,248 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Write writes the explanation as text: of one cluster if one was asked about, else of all.
+func (e Explanation) Write(w io.Writer, _ time.Time) {
+	subject, rows := e.subject(), e.Clusters
+	if e.cluster != "" {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(c ExplainedCluster) bool { return c.Cluster != e.cluster })
+		result := "NOT DECIDED"
+		if len(rows) > 0 {
+			result = strings.ToUpper(rows[0].Result)
+		}
+		subject = e.cluster + ": " + result
+	}
+	fmt.Fprintln(w, printable(subject+e.by()))
+	for _, n := range e.NotFollowed {
+		line(w, "Also", n.Placement+" - not followed: "+n.Why)
+	}
+	line(w, "Fleet", e.Scheduled.Reason+": "+e.Scheduled.Message)
+	if r := e.Recorded; r != nil && *r != e.Scheduled {
+		line(w, "Hub said", r.Reason+": "+r.Message)
+	}
+	for _, d := range e.Differences {
+		line(w, "Differs", d)
+	}
+	if len(e.Missing) > 0 {
+		line(w, "Missing", strings.Join(e.Missing, ", ")+": in the binding, without a MemberCluster; nothing is decided")
+	}
+	if e.cluster == "" {
+		e.writeAll(w)
+	} else if len(rows) > 0 {
+		e.writeOne(w, rows[0])
+	}
+	for _, n := range e.Notes {
+		line(w, "Note", n)
+	}
+}
+
+func line(w io.Writer, name, text string) {
+	if text != "" {
+		fmt.Fprintf(w, "%-10s %s\n", name+":", printable(text))
+	}
+}
+
+func (e Explanation) subject() string {
+	name := e.Object.Name
+	if e.Object.Namespace != "" {
+		name = e.Object.Namespace + "/" + name
+	}
+	clusters := "clusters"
+	if e.Selected == 1 {
+		clusters = "cluster"
+	}
+	return fmt.Sprintf("%s %s: %d %s selected", e.Object.Kind, name, e.Selected, clusters)
+}
+
+// by reads " by Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay: same result".
+func (e Explanation) by() string {
+	text := ", no placement is followed"
+	if p := e.Placement; p != nil {
+		name := p.Name
+		if p.Namespace != "" {
+			name = p.Namespace + "/" + name
+		}
+		text = fmt.Sprintf(" by %s %s (generation %d, priority %d)", p.Kind, name, p.Generation, p.Priority)
+	}
+	if e.Recorded != nil {
+		text += fmt.Sprintf(", Scheduled=%s since %s", e.Recorded.Status, e.since.UTC().Format(time.RFC3339))
+	}
+	if e.Same {
+		return text + ", replay: same result"
+	}
+	return text + ", replay: another result"
+}
+
+func (e Explanation) writeAll(w io.Writer) {
+	if len(e.Clusters) > 0 {
+		fmt.Fprintln(w)
+		var rows [][]string
+		for _, c := range e.Clusters {
+			rows = append(rows, []string{c.Cluster, c.Region, c.Result, yes(c.Held), c.score(), replicasOf(c.Replicas), c.passed(), c.why()})
+		}
+		table(w, []string{"CLUSTER", "REGION", "RESULT", "HELD", "SCORE", "REPLICAS", "FILTERS", "WHY"}, rows)
+	}
+	e.writeScores(w)
+	e.writeSpread(w, e.Spread)
+	if d := e.Division; d != nil {
+		fmt.Fprintln(w)
+		line(w, "Replicas", d.heading())
+		d.write(w, d.Shares)
+	}
+}
+
+func (e Explanation) writeOne(w io.Writer, c ExplainedCluster) {
+	var answers []string
+	for _, f := range c.Filters {
+		answers = append(answers, f.answer())
+	}
+	line(w, "Filter", strings.Join(answers, " > "))
+	line(w, "Why", c.why())
+	var parts []string
+	for _, p := range c.Parts {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %d %s", p.Part, p.Score, p.Note)))
+	}
+	if len(parts) > 0 {
+		line(w, "Score", fmt.Sprintf("%d = %s", c.Score, strings.Join(parts, " + ")))
+	}
+	e.writeSpread(w, slices.DeleteFunc(slices.Clone(e.Spread), func(s SpreadStep) bool { return s.Action != "Group" && s.Cluster != c.Cluster }))
+	if d := e.Division; d != nil {
+		line(w, "Replicas", d.heading())
+		d.write(w, slices.DeleteFunc(slices.Clone(d.Shares), func(s Share) bool { return s.Cluster != c.Cluster }))
+	}
+}
+
+// writeScores writes what the scores are made of, if they are made of anything.
+func (e Explanation) writeScores(w io.Writer) {
+	var rows [][]string
+	for _, c := range e.Clusters {
+		for _, p := range c.Parts {
+			rows = append(rows, []string{c.Cluster, p.Part, strconv.FormatInt(p.Score, 10), p.Note})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, []string{"CLUSTER", "SCORED BY", "SCORE", "NOTE"}, rows)
+	}
+}
+
+func (e Explanation) writeSpread(w io.Writer, steps []SpreadStep) {
+	if len(steps) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, s := range steps {
+		rows = append(rows, []string{strconv.Itoa(1 + slices.Index(e.Spread, s)), s.Action, s.Cluster, s.Why})
+	}
+	fmt.Fprintln(w)
+	table(w, []string{"STEP", "SPREAD", "CLUSTER", "WHY"}, rows)
+	for _, s := range e.Shortfalls {
+		line(w, "Lacking", s)
+	}
+}
+
+// passed is how many filters let the cluster pass, of how many.
+func (c ExplainedCluster) passed() string {
+	if len(c.Filters) == 0 {
+		return ""
+	}
+	passed := 0
+	for _, f := range c.Filters {
+		if f.Reason == "" {
+			passed++
+		}
+	}
+	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
+}
+
+// why names every filter that speaks against the cluster, in order, or what the spread says of it.
+func (c ExplainedCluster) why() string {
+	var against []string
+	for _, f := range c.Filters {
+		if f.Reason != "" {
+			against = append(against, f.answer())
+		}
+	}
+	decided := c.Reason
+	if c.Message != "" {
+		decided += ": " + c.Message
+	}
+	if len(against) == 0 {
+		return decided
+	}
+	if c.Reason == hubv1.ReasonScheduled || !c.filtered() {
+		against = append([]string{decided}, against...)
+	}
+	return strings.Join(against, "; ")
+}
+
+// filtered is true if it is a filter that gives the reason.
+func (c ExplainedCluster) filtered() bool {
+	return slices.ContainsFunc(c.Filters, func(f Filter) bool { return f.Reason == c.Reason && f.Message == c.Message })
+}
+
+func (c ExplainedCluster) score() string {
+	if len(c.Parts) == 0 {
+		return ""
+	}
+	return strconv.FormatInt(c.Score, 10)
+}
+
+func (f Filter) answer() string {
+	if f.Reason == "" {
+		return f.Filter + " ok"
+	}
+	return fmt.Sprintf("%s %s: %s", f.Filter, f.Reason, f.Message)
+}
+
+func (d ExplainedDivision) heading() string {
+	text := fmt.Sprintf("%d at %s divided by %s", d.Total, d.Path, d.By)
+	if d.Rest > 0 {
+		text += fmt.Sprintf("; %d have no room", d.Rest)
+	}
+	return text
+}
+
+func (d ExplainedDivision) write(w io.Writer, shares []Share) {
+	if len(shares) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, s := range shares {
+		rows = append(rows, []string{
+			s.Cluster, strconv.FormatInt(s.Weight, 10), strconv.FormatInt(s.Min, 10), number(s.Max), number(s.Room), number(s.Held), yes(s.Fixed), strconv.FormatInt(s.Share, 10),
+		})
+	}
+	table(w, []string{"CLUSTER", "WEIGHT", "MIN", "MAX", "ROOM", "HELD", "FIXED", "SHARE"}, rows)
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func replicasOf(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(int(*n))
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}
