@@ -3,10 +3,11 @@ package overrides
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // Digest names the content of a manifest: half of the SHA-256, in hex, of its JSON with sorted keys and of the salt. The
@@ -14,10 +15,7 @@ import (
 // key, because the values of a Secret may be few enough to be guessed from a digest.
 func Digest(manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()
-	if err := json.NewEncoder(h).Encode(manifest.Object); err != nil {
-		// Render returns nothing that JSON cannot hold. Anything else gets a digest that no manifest has.
-		h.Write([]byte(err.Error()))
-	}
+	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // digests of before had the newline
 	for _, s := range salt {
 		h.Write(strconv.AppendQuote(nil, s)) // quoted: ("a", "b") is not ("ab")
 	}

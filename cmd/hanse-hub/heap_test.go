@@ -32,10 +32,11 @@ func TestThePercentFollowsTheHeap(t *testing.T) {
 	percent := func(is func(int) bool) {
 		t.Helper()
 		deadline := time.Now().Add(10 * time.Second)
-		for got := -1; ; {
+		for {
 			runtime.GC()
 			runtime.Gosched() // finalizers have a goroutine of their own
-			if got = debug.SetGCPercent(-1); got >= 0 {
+			got := debug.SetGCPercent(-1)
+			if got >= 0 {
 				debug.SetGCPercent(got)
 			}
 			if is(got) {

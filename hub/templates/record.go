@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // record is a template as it is kept: as compressed JSON, with what is asked for most often beside it. It is never changed.
@@ -55,11 +57,8 @@ func must[T any](v T, err error) T {
 }
 
 // pack makes the record of an object.
-func pack(u *unstructured.Unstructured) (*record, error) {
-	raw, err := u.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("packing %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
-	}
+func pack(u *unstructured.Unstructured) *record {
+	raw := canonical.Bytes(u.Object)
 	packed := compressor.EncodeAll(raw, make([]byte, 0, len(raw)))
 	exact := make([]byte, len(packed))
 	copy(exact, packed)
@@ -67,7 +66,7 @@ func pack(u *unstructured.Unstructured) (*record, error) {
 		ObjectMeta: nothing,
 		namespace:  u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(), labels: u.GetLabels(),
 		jsonSize: len(raw), compressed: exact,
-	}, nil
+	}
 }
 
 // unpack is the inverse of pack. It panics if it cannot be: then this process has spoiled what it packed itself.

@@ -42,10 +42,7 @@ func TestARecordUnpacksToWhatWasPacked(t *testing.T) {
 		"with a field that is called items": {Object: map[string]any{"apiVersion": "v1", "kind": "Shelf", "items": []any{"a", int64(1), 1.5, nil}}},
 	} {
 		want := u.DeepCopy()
-		r, err := pack(u)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		r := pack(u)
 		if diff := cmp.Diff(want.Object, r.unpack().Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -75,15 +72,12 @@ func heap() int {
 func TestRecordsTakeHalfOfTheirJSONAndLittleMore(t *testing.T) { // not parallel: it looks at the heap
 	for _, bytes := range []int{1 << 10, 50 << 10} {
 		const objects = 100
-		warm, _ := pack(sized(0, bytes)) // makes the compressor's tables
+		warm := pack(sized(0, bytes)) // makes the compressor's tables
 		before := heap()
 		kept := map[string]metav1.Object{}
 		var json, held int
 		for i := range objects {
-			r, err := pack(sized(i, bytes))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := pack(sized(i, bytes))
 			json, held = json+r.jsonSize, held+r.held()
 			kept["default/"+strings.Clone(r.name)] = r
 		}
@@ -102,10 +96,7 @@ func TestRecordsTakeHalfOfTheirJSONAndLittleMore(t *testing.T) { // not parallel
 
 func TestUnpackedObjectsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
-	r, err := pack(sized(1, 1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := pack(sized(1, 1000))
 	var c recent
 	first := c.get(r)
 	c.age()

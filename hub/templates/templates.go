@@ -197,10 +197,7 @@ func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 // keep is what becomes of each object that is listed or watched. Those who are told of it next will ask for it.
 func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	trim(u)
-	r, err := pack(u)
-	if err != nil {
-		return nil, err
-	}
+	r := pack(u)
 	s.recent.put(r, u)
 	return r, nil
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
@@ -193,7 +194,7 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	options.FieldManager = hubv1.FieldManager
-	return t.objects.Apply(ctx, manifest.GetName(), manifest, options)
+	return t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), options.ToPatchOptions())
 }
 
 // create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else makes in

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. The status, what the
@@ -66,9 +68,12 @@ func (c *changes) values(path string, before, after any, both bool) {
 				return
 			}
 		}
-		if canonical(before) == canonical(after) {
+		if sameJSON(before, after) {
 			return
 		}
 	}
 	c.paths = append(c.paths, path)
 }
+
+// sameJSON compares two values of unstructured objects.
+func sameJSON(a, b any) bool { return bytes.Equal(canonical.Bytes(a), canonical.Bytes(b)) }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -97,7 +98,7 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 			return
 		}
 	}
-	if !there || canonical(want) != canonical(have) {
+	if !there || !sameJSON(want, have) {
 		d.report(path, pe, at)
 	}
 }
@@ -106,7 +107,7 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
-	l := listOf(have, &encoder{})
+	l := listOf(have, &canonical.Encoder{})
 	switch {
 	case keys != nil:
 		for _, w := range want {
@@ -204,7 +205,7 @@ func covers(have, want any) bool {
 		}
 		return true
 	}
-	return canonical(have) == canonical(want)
+	return sameJSON(have, want)
 }
 
 // report notes a difference unless the field is ours.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // element is a path element of managedFields, with what is below it.
@@ -96,35 +98,35 @@ func elementText(raw string) (text string, ok bool) {
 
 // textOf is the text of a path element.
 func textOf(pe fieldpath.PathElement) string {
-	var e encoder
+	var e canonical.Encoder
 	switch {
 	case pe.FieldName != nil:
 		return "f:" + *pe.FieldName
 	case pe.Index != nil:
 		return "i:" + strconv.Itoa(*pe.Index)
 	case pe.Value != nil:
-		e.text = append(e.text, "v:"...)
-		e.value((*pe.Value).Unstructured())
+		e.Text = append(e.Text, "v:"...)
+		e.Value((*pe.Value).Unstructured())
 	case pe.Key != nil:
-		e.text = append(e.text, "k:"...)
-		e.key(len(*pe.Key), func(i int) (string, any) { return (*pe.Key)[i].Name, (*pe.Key)[i].Value.Unstructured() })
+		e.Text = append(e.Text, "k:"...)
+		writeKey(&e, len(*pe.Key), func(i int) (string, any) { return (*pe.Key)[i].Name, (*pe.Key)[i].Value.Unstructured() })
 	}
-	return string(e.text)
+	return string(e.Text)
 }
 
-// key writes an object of n fields in their order.
-func (e *encoder) key(n int, field func(int) (name string, value any)) {
-	e.text = append(e.text, '{')
+// writeKey writes an object of n fields in their order.
+func writeKey(e *canonical.Encoder, n int, field func(int) (name string, value any)) {
+	e.Text = append(e.Text, '{')
 	for i := range n {
 		if i > 0 {
-			e.text = append(e.text, ',')
+			e.Text = append(e.Text, ',')
 		}
 		name, value := field(i)
-		e.string(name)
-		e.text = append(e.text, ':')
-		e.value(value)
+		e.String(name)
+		e.Text = append(e.Text, ':')
+		e.Value(value)
 	}
-	e.text = append(e.text, '}')
+	e.Text = append(e.Text, '}')
 }
 
 // compareElements is the order of fieldpath: kind by kind, and numbers by their size.

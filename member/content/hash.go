@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // Hash covers the live values at the paths that the hub applied, and these paths themselves, so that an edit of one of our
@@ -51,7 +53,7 @@ func readable(fields map[string]any) bool {
 type digest struct {
 	sum      hash.Hash
 	pending  []byte
-	encoder  encoder
+	encoder  canonical.Encoder
 	elements []element // of the places that are being written
 }
 
@@ -62,13 +64,13 @@ var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
 const largestKept = 64 << 10
 
 func (d *digest) free() {
-	if cap(d.pending)+cap(d.encoder.text) > largestKept {
+	if cap(d.pending)+cap(d.encoder.Text) > largestKept {
 		return
 	}
 	d.sum.Reset()
 	clear(d.elements[:cap(d.elements)])
-	clear(d.encoder.names[:cap(d.encoder.names)])
-	d.pending, d.elements, d.encoder.text, d.encoder.names = d.pending[:0], d.elements[:0], d.encoder.text[:0], d.encoder.names[:0]
+	d.encoder.Forget()
+	d.pending, d.elements = d.pending[:0], d.elements[:0]
 	digests.Put(d)
 }
 
@@ -95,9 +97,9 @@ func (d *digest) write(fields map[string]any, live any) bool {
 			continue
 		}
 		d.put("value", e.text)
-		d.encoder.text = d.encoder.text[:0]
-		d.encoder.value(value)
-		put(d, d.encoder.text)
+		d.encoder.Text = d.encoder.Text[:0]
+		d.encoder.Value(value)
+		put(d, d.encoder.Text)
 	}
 	for i := from; i < to; i++ {
 		e := d.elements[i]

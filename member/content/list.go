@@ -3,18 +3,20 @@ package content
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the first
 // that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
 type list struct {
 	items  []any
-	e      *encoder
+	e      *canonical.Encoder
 	byKey  map[string]any // by the text of their keys
 	values map[string]any // by their own text
 }
 
-func listOf(v any, e *encoder) *list {
+func listOf(v any, e *canonical.Encoder) *list {
 	items, _ := v.([]any)
 	return &list{items: items, e: e}
 }
@@ -33,9 +35,9 @@ func (l *list) find(text string) (item any, ok bool) {
 		if l.values == nil {
 			l.values = make(map[string]any, len(l.items))
 			for _, item := range l.items {
-				l.e.text = l.e.text[:0]
-				l.e.value(item)
-				l.values[string(l.e.text)] = item
+				l.e.Text = l.e.Text[:0]
+				l.e.Value(item)
+				l.values[string(l.e.Text)] = item
 			}
 		}
 		item, ok = l.values[content]
@@ -55,9 +57,9 @@ func (l *list) index(names []string) {
 		if !ok {
 			continue
 		}
-		l.e.text = l.e.text[:0]
-		l.e.key(len(names), func(i int) (string, any) { return names[i], m[names[i]] })
-		l.byKey[string(l.e.text)] = item
+		l.e.Text = l.e.Text[:0]
+		writeKey(l.e, len(names), func(i int) (string, any) { return names[i], m[names[i]] })
+		l.byKey[string(l.e.Text)] = item
 	}
 }
 

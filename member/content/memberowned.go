@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // LeaveToMember changes a manifest so that applying it leaves the fields that the JSON pointers name as they are in the live
@@ -155,14 +156,14 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	values := map[string]bool{}
 	for pe := range set.Members.All() {
 		if pe.Value != nil {
-			values[canonical((*pe.Value).Unstructured())] = true
+			values[string(canonical.Bytes((*pe.Value).Unstructured()))] = true
 		}
 	}
 	var out []any
 	for _, item := range items {
 		m, isMap := item.(map[string]any)
 		switch {
-		case byValue && values[canonical(item)]:
+		case byValue && values[string(canonical.Bytes(item))]:
 			out = append(out, item)
 		case keys != nil && isMap:
 			below := byKey[textOf(keyElement(keys, m, nil))]

@@ -1,6 +1,10 @@
 package content
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/hanse-dev/hanse/canonical"
+)
 
 // cut takes the first value off a JSON text, up to the comma, colon or bracket that ends it.
 func cut(text string) (value, rest string) {
@@ -82,7 +86,7 @@ func isPlainString(text string) bool {
 		return false
 	}
 	for i := 1; i < len(text)-1; i++ {
-		if !isPlain(text[i]) {
+		if !canonical.IsPlain(text[i]) {
 			return false
 		}
 	}

@@ -172,11 +172,12 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
 	})
-	// By then all has come to rest, and later the first pause of the watch of Widgets is over: with polling, the member would be asked.
-	eventually(t, normal, func() error { return olderThan(ctx, late, 3*time.Second) })
+	// By then all has come to rest, the looks that follow a change of a definition included, and later the first pause of the watch of Widgets
+	// is over: with polling, the member would be asked.
+	eventually(t, normal, func() error { return olderThan(ctx, late, 5*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)
-	eventually(t, normal, func() error { return olderThan(ctx, late, 12*time.Second) })
+	eventually(t, normal, func() error { return olderThan(ctx, late, 14*time.Second) })
 	now, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)
 	if more := now[len(asked):]; len(more) > 0 {
