@@ -128,9 +128,10 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 		known.resource, known.missing = found, time.Time{}
 		if found == nil {
 			known.missing = time.Now()
-		} else {
-			known.hasStatus = found.HasStatus
 		}
+	}
+	if found != nil {
+		known.hasStatus = found.HasStatus // what was asked during a change is better than nothing
 	}
 	if found == nil {
 		known.troubled = true
