@@ -150,6 +150,8 @@ func TestRowsDoNotWaitForEver(t *testing.T) {
 func TestRowsWaitForTheStatusOfOtherObjects(t *testing.T) {
 	const objects = 4 * smallBacklog
 	w := newWorld(t, "Widget")
+	var backlog atomic.Int64
+	w.backlog = func() int { return int(backlog.Load()) }
 	w.start()
 	var all []*unstructured.Unstructured
 	for i := range objects {
@@ -162,9 +164,16 @@ func TestRowsWaitForTheStatusOfOtherObjects(t *testing.T) {
 	for _, o := range all {
 		w.show(o, "a", hubv1.HealthHealthy, two)
 	}
+	backlog.Store(smallBacklog + 1) // until all are due at the same time, however fast the machine is
 	for _, o := range all {
 		w.reporter.Wake(w.id(o.GetName()).BindingKey())
 	}
+	w.eventually("all windows to be held", func() (bool, string) {
+		w.reporter.mu.Lock()
+		defer w.reporter.mu.Unlock()
+		return len(w.reporter.held) == objects, fmt.Sprint(len(w.reporter.held))
+	})
+	backlog.Store(0)
 	w.eventually("half of the objects to have their status", func() (bool, string) {
 		n := objectWrites()
 		return n >= objects/2, fmt.Sprint(n)
