@@ -20,8 +20,8 @@ import (
 // little for rows that are on their way, so that the status is folded once.
 
 // othersAtMost is how long the leader waits for the rows of other replicas: they first wait for outcomes and observations of their own, in
-// windows that grow with load.
-const othersAtMost = 3 * longestWindow
+// windows that grow with load, and hold rows while copies are on their way.
+const othersAtMost = longestWindow + heldAtMost
 
 func (r *Reporter) leads() bool {
 	select {
