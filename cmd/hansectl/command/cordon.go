@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func newCordon(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cordon CLUSTER",
+		Short: "Send no new objects to a cluster; what is there stays",
+		Long: `Send no new objects to a cluster: set spec.unschedulable of its MemberCluster.
+
+Objects that are there stay, are kept up to date, and keep their replicas or get fewer. To move them elsewhere, drain the cluster.`,
+		Example: `  hansectl cordon eu-fra-1`,
+		Args:    arguments("CLUSTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cordon(cmd.Context(), h, args[0])
+		},
+		ValidArgsFunction: h.completeClusters,
+	}
+}
+
+func cordon(ctx context.Context, h *hub, name string) error {
+	hub, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	cluster, err := readCluster(ctx, hub, name)
+	if err != nil {
+		return err
+	}
+	if cluster.Spec.Unschedulable {
+		says(h.streams.Out, "membercluster/"+name, "is cordoned already")
+		return nil
+	}
+	before := cluster.DeepCopy()
+	cluster.Spec.Unschedulable = true
+	if err := changeCluster(ctx, hub, before, cluster); err != nil {
+		return err
+	}
+	there := "what is there stays"
+	if counts, err := countObjects(ctx, hub); err == nil {
+		there = counted(counts[name], "object") + " on it stay"
+		if counts[name] == 1 {
+			there += "s"
+		}
+	}
+	says(h.streams.Out, "membercluster/"+name, "cordoned: it gets no new objects; %s", there)
+	return nil
+}
+
+func newUncordon(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:   "uncordon CLUSTER",
+		Short: "Let a cluster have new objects again; end its drain",
+		Long: `Let a cluster have new objects again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
+
+Nothing moves back by itself: an object stays where it is, unless its placement asks for rebalance.`,
+		Example: `  hansectl uncordon eu-fra-1`,
+		Args:    arguments("CLUSTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return uncordon(cmd.Context(), h, args[0])
+		},
+		ValidArgsFunction: h.completeClusters,
+	}
+}
+
+func uncordon(ctx context.Context, h *hub, name string) error {
+	hub, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	cluster, err := readCluster(ctx, hub, name)
+	if err != nil {
+		return err
+	}
+	if !cluster.Spec.Unschedulable {
+		says(h.streams.Out, "membercluster/"+name, "is not cordoned")
+		return nil
+	}
+	before := cluster.DeepCopy()
+	cluster.Spec.Unschedulable = false
+	if err := changeCluster(ctx, hub, before, cluster); err != nil {
+		return err
+	}
+	says(h.streams.Out, "membercluster/"+name, "uncordoned: it may get new objects; what went elsewhere does not come back by itself")
+	return nil
+}
+
+// readCluster reads a MemberCluster that has to be there.
+func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.MemberCluster, error) {
+	cluster := &hubv1.MemberCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, errNoHub
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("the hub has no membercluster/%s: hansectl get clusters lists them", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading MemberCluster %s: %w", name, err)
+	}
+	return cluster, nil
+}
+
+// changeCluster writes what was changed of a MemberCluster and nothing else.
+func changeCluster(ctx context.Context, hub client.Client, before, after *hubv1.MemberCluster) error {
+	if err := hub.Patch(ctx, after, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing MemberCluster %s: %w", after.Name, err)
+	}
+	return nil
+}
