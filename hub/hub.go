@@ -279,7 +279,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				case content:
 					dispatcher.Wake(cluster, id.BindingKey())
 				}
-				reporter.Wake(id.BindingKey())
+				reporter.Wake(id.BindingKey(), cluster)
 			},
 			OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
 				go dispatcher.WakeKind(ctx, cluster, gvk.GroupKind())

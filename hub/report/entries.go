@@ -24,6 +24,8 @@ type entry struct {
 	placement  types.UID
 	targets    []hubv1.BindingTarget
 
+	// moved are the clusters whose copies changed since the window was opened.
+	moved    map[string]bool
 	outcomes map[string]member.Outcome
 	reported reached // the last one that was complete
 
@@ -126,6 +128,23 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 		return lastResult, true
 	}
 	return e.progress(), news
+}
+
+// change notes that the copy on a cluster changed, and says how much that matters. What happens on one cluster often happens on all:
+// then the last one ends the wait, and those before it put off its end.
+func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
+	if e.moved == nil {
+		e.moved = map[string]bool{}
+	}
+	e.moved[cluster] = true
+	u := e.progress()
+	if p, ok := e.complete(away, holds); u != soon || len(e.moved) < 2 || !ok || p != e.reported {
+		return u // the copies are being written, and what comes of that counts
+	}
+	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
+		return following
+	}
+	return lastResult
 }
 
 // progress is how much one more step matters. While the object is only taken away, nobody waits for the steps before the last.

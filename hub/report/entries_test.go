@@ -182,3 +182,43 @@ func TestOutdated(t *testing.T) {
 		})
 	}
 }
+
+func TestChangesOnSeveralClustersMeetInOneWrite(t *testing.T) {
+	all := func(string) bool { return true }
+	tests := map[string]struct {
+		applied []string
+		away    map[string]bool
+		holds   func(string) bool
+		moved   []string
+		want    urgency
+	}{
+		"the first of three is told soon":          {applied: []string{"a", "b", "c"}, moved: []string{"a"}, want: soon},
+		"the second waits for the third":           {applied: []string{"a", "b", "c"}, moved: []string{"a", "b"}, want: following},
+		"the same one twice is not the second":     {applied: []string{"a", "b", "c"}, moved: []string{"a", "a"}, want: soon},
+		"the third ends the wait":                  {applied: []string{"a", "b", "c"}, moved: []string{"a", "b", "c"}, want: lastResult},
+		"a cluster that is away is not waited for": {applied: []string{"a", "b"}, away: map[string]bool{"c": true}, moved: []string{"a", "b"}, want: lastResult},
+		"nor is one that reports to another replica": {
+			applied: []string{"a", "b", "c"}, holds: func(c string) bool { return c != "c" }, moved: []string{"a", "b"}, want: lastResult,
+		},
+		"while copies are being written, what comes of that ends the wait": {applied: []string{"a", "b"}, moved: []string{"a", "b", "c"}, want: soon},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tc.holds == nil {
+				tc.holds = all
+			}
+			var e entry
+			e.adopt(bindingOf(1, present("a"), present("b"), present("c")))
+			for _, c := range tc.applied {
+				e.record(c, appliedAt(1), tc.away, tc.holds)
+			}
+			var got urgency
+			for _, c := range tc.moved {
+				got = e.change(c, tc.away, tc.holds)
+			}
+			if got != tc.want {
+				t.Errorf("urgency %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

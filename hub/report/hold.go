@@ -20,7 +20,13 @@ func (r *Reporter) hold(key types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]
-	if e == nil || !e.window.hold(r.opts.Clock.Now(), load{backlog: backlog}) {
+	if e == nil {
+		return false
+	}
+	waited := e.window.waits()
+	held := e.window.hold(r.opts.Clock.Now(), load{backlog: backlog})
+	r.recountWaiting(waited, e.window.waits())
+	if !held {
 		return false
 	}
 	r.keep(key, e)
@@ -37,13 +43,11 @@ func (r *run) postponeRows() bool {
 	if r.reporter.entries[r.key] != e {
 		return false
 	}
-	wasOpen := e.window.open()
+	waited := e.window.waits()
 	if !e.window.postpone(r.reporter.opts.Clock.Now()) {
 		return false
 	}
-	if !wasOpen {
-		r.reporter.waiting++
-	}
+	r.reporter.recountWaiting(waited, e.window.waits())
 	e.merged, e.refusal = r.merged, r.refusal
 	r.reporter.keep(r.key, e)
 	return true

@@ -166,7 +166,7 @@ func TestRowsWaitForTheStatusOfOtherObjects(t *testing.T) {
 	}
 	backlog.Store(smallBacklog + 1) // until all are due at the same time, however fast the machine is
 	for _, o := range all {
-		w.reporter.Wake(w.id(o.GetName()).BindingKey())
+		w.reporter.Wake(w.id(o.GetName()).BindingKey(), "a")
 	}
 	w.eventually("all windows to be held", func() (bool, string) {
 		w.reporter.mu.Lock()

@@ -180,7 +180,7 @@ func (w *world) applied(o *unstructured.Unstructured, cluster string, health hub
 	// Both are there before anything wakes the binding, however slow the machine is.
 	w.show(o, cluster, health, observed)
 	w.reporter.Record(key, cluster, w.outcome(o))
-	w.reporter.Wake(key)
+	w.reporter.Wake(key, cluster)
 }
 
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
@@ -194,7 +194,7 @@ func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	w.show(o, cluster, health, observed)
-	w.reporter.Wake(w.id(o.GetName()).BindingKey())
+	w.reporter.Wake(w.id(o.GetName()).BindingKey(), cluster)
 }
 
 func (w *world) show(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {

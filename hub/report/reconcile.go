@@ -91,7 +91,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 
 // begin shuts the window and reads the binding. A run is nil if there is nothing to do now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
-	if r.hold(key) {
+	if r.early(key) || r.hold(key) {
 		return nil, nil
 	}
 	binding := hubv1.NewBinding(key)
@@ -120,13 +120,30 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	return out, nil
 }
 
+// early says whether the window of a binding was extended after the binding was queued for its end, and queues it for the new end.
+func (r *Reporter) early(key types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[key]
+	if e == nil || !e.window.extended || !r.opts.Clock.Now().Before(e.window.due) {
+		return false
+	}
+	r.enqueue(key, e, normalPriority)
+	return true
+}
+
 // shut ends the window of a binding: what wakes it from now on opens another one.
 func (r *Reporter) shut(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.entries[key]; e != nil && e.window.open() {
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	e.moved = nil
+	if e.window.open() {
+		r.recountWaiting(e.window.waits(), false)
 		windowSeconds.Observe(e.window.shut(r.opts.Clock.Now()).Seconds())
-		r.waiting--
 	}
 }
 

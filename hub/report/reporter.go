@@ -87,7 +87,7 @@ type Reporter struct {
 	ctx     context.Context                                   // nil until started
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
-	waiting int                             // entries with an open window
+	waiting int                             // entries that wait for their window to end
 	away    map[string]bool                 // clusters whose link is known to be down
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
@@ -212,12 +212,12 @@ func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Ou
 	return true
 }
 
-// Wake makes a binding be looked at soon: one of its member objects changed.
-func (r *Reporter) Wake(binding types.NamespacedName) {
+// Wake makes a binding be looked at soon: its object on a cluster changed.
+func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
-		r.wake(binding, e, e.progress(), normalPriority)
+		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), normalPriority)
 	} // one that is not known yet is looked at when it comes
 }
 
@@ -247,7 +247,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, normalPriority)
 }
 
-// WakeCluster makes every binding with that target be looked at: the link to the cluster changed.
+// WakeCluster makes every binding with that target be looked at, one after the other: the link to the cluster changed.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	away := !linked || state.Ready == metav1.ConditionFalse
@@ -256,13 +256,18 @@ func (r *Reporter) WakeCluster(cluster string) {
 	if r.away[cluster] = away; !away {
 		delete(r.away, cluster)
 	}
+	var concerned []types.NamespacedName
 	for key, e := range r.entries {
 		if away {
 			delete(e.outcomes, cluster) // they say nothing about what it holds when it is back
 		}
 		if stateOf(e.targets, cluster) != "" {
-			r.wake(key, e, soon, lowPriority)
+			concerned = append(concerned, key)
 		}
+	}
+	for i, key := range concerned {
+		e := r.entries[key]
+		r.waking(key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, spread(i, len(concerned))) })
 	}
 }
 
@@ -277,17 +282,30 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 }
 
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
+	r.waking(key, e, priority, func(now time.Time) bool {
+		return e.window.wake(now, u, load{waiting: r.waiting, throttled: r.throttle.active()})
+	})
+}
+
+func (r *Reporter) waking(key types.NamespacedName, e *entry, priority int, wake func(now time.Time) bool) {
 	if r.entries[key] != e {
 		return // the binding is gone
 	}
-	wasOpen := e.window.open()
-	if !e.window.wake(r.opts.Clock.Now(), u, load{waiting: r.waiting, throttled: r.throttle.active()}) {
-		return
+	waited := e.window.waits()
+	woken := wake(r.opts.Clock.Now())
+	r.recountWaiting(waited, e.window.waits())
+	if woken {
+		r.enqueue(key, e, priority)
 	}
-	if !wasOpen {
+}
+
+func (r *Reporter) recountWaiting(before, after bool) {
+	switch {
+	case after && !before:
 		r.waiting++
+	case before && !after:
+		r.waiting--
 	}
-	r.enqueue(key, e, priority)
 }
 
 func (r *Reporter) enqueue(key types.NamespacedName, e *entry, priority int) {

@@ -112,9 +112,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	if e == nil || e.uid != b.GetUID() {
 		return
 	}
-	if e.window.open() {
-		r.waiting--
-	}
+	r.recountWaiting(e.window.waits(), false)
 	recount(e.states, nil)
 	delete(r.entries, key)
 }

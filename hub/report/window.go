@@ -17,9 +17,20 @@ const (
 	// throttledWindow holds for every binding while the hub's API server asks for fewer requests.
 	throttledWindow = 5 * time.Second
 
+	// While the copies of an object change on one cluster after the other, each of them puts off the end of the window until nothing has
+	// come for this long, but not beyond longestWindow.
+	followingWindow = 200 * time.Millisecond
+
 	// Every binding that waits adds this much to the windows of those that follow, so that under load results meet in one write.
 	perWaiting     = 2 * time.Millisecond
 	perWaitingIdle = 10 * time.Millisecond
+
+	// One event may concern all bindings of a cluster: its link is lost, or back. So that their rows take little from whoever works on
+	// single objects meanwhile, and those of clusters that are lost together meet in one write, they follow each other by perSpread, or
+	// faster if the last would wait for more than longestSpread. That the cluster is away is said at once by its MemberCluster, by rows
+	// of objects that change, and by all merged statuses that are written.
+	perSpread     = 50 * time.Millisecond
+	longestSpread = time.Minute
 
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
 	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
@@ -36,6 +47,8 @@ const (
 	whenIdle urgency = iota
 	// soon: there is a result.
 	soon
+	// following: there is one more of several results that come together.
+	following
 	// lastResult: the last result is there.
 	lastResult
 	// atOnce: something failed. This is never held.
@@ -44,7 +57,7 @@ const (
 
 // load is what the bindings share.
 type load struct {
-	waiting   int // bindings with an open window
+	waiting   int // bindings that wait for their window to end
 	backlog   int // changes that wait to be brought to members
 	throttled bool
 }
@@ -57,26 +70,68 @@ type window struct {
 	width  time.Duration // of the next window while results keep coming
 
 	urgent    bool      // something failed since it was opened
+	complete  bool      // the last result is there
+	extended  bool      // its end was put off
+	spread    bool      // nothing but an event of many bindings opened it: it is no load that others make room for
 	held      bool      // until due, or until it is released
 	heldUntil time.Time // zero if nothing was held since that was last told
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
+func (w *window) waits() bool { return w.open() && !w.spread }
+
 // wake opens the window or draws its end nearer, and says whether it did either.
 func (w *window) wake(now time.Time, u urgency, l load) bool {
 	w.urgent = w.urgent || u == atOnce
+	w.complete = w.complete || u == lastResult
 	if w.held && !w.urgent {
 		return false
 	}
-	due := now.Add(w.wait(now, u, l))
+	w.spread = false
+	if u == following && w.open() {
+		w.extend(now)
+		return false
+	}
+	return w.dueBy(now, now.Add(w.wait(now, u, l)))
+}
+
+// extend puts off the end of the window, because more is likely to come.
+func (w *window) extend(now time.Time) {
+	due := now.Add(followingWindow)
+	if latest := w.opened.Add(longestWindow); due.After(latest) {
+		due = latest
+	}
+	if due.After(w.due) && !w.urgent && !w.complete {
+		w.due, w.extended = due, true
+	}
+}
+
+// wakeAfter is wake for one of many bindings that one event concerns, of which the first shall be written at once and the last after
+// longestSpread.
+func (w *window) wakeAfter(now time.Time, d time.Duration) bool {
+	alone := !w.waits()
+	if w.held || !w.dueBy(now, now.Add(d)) {
+		return false
+	}
+	w.spread = alone
+	return true
+}
+
+// spread is how long the i-th of n bindings waits that one event concerns.
+func spread(i, n int) time.Duration {
+	return time.Duration(i) * min(perSpread, longestSpread/time.Duration(max(n, 1)))
+}
+
+// dueBy opens the window or draws its end nearer, and says whether it did either.
+func (w *window) dueBy(now, due time.Time) bool {
 	if w.open() && !due.Before(w.due) {
 		return false
 	}
 	if !w.open() {
 		w.opened = now
 	}
-	w.due, w.held = due, false
+	w.due, w.held, w.extended = due, false, false
 	return true
 }
 
@@ -99,7 +154,7 @@ func (w *window) postpone(now time.Time) bool {
 	if !w.open() {
 		w.opened = now
 	}
-	w.due, w.held = w.heldUntil, true
+	w.due, w.held, w.spread = w.heldUntil, true, false
 	return true
 }
 
@@ -119,7 +174,7 @@ func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
 	switch u {
 	case whenIdle:
 		wait = min(max(idleWindow, time.Duration(l.waiting)*perWaitingIdle), longestIdle)
-	case soon:
+	case soon, following:
 		wait = max(w.width, min(time.Duration(l.waiting)*perWaiting, longestWindow))
 	case lastResult, atOnce:
 		// An object that flaps has used up its right to be written at once.
@@ -143,7 +198,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	}
 	waited := now.Sub(w.opened)
 	w.opened, w.due = time.Time{}, time.Time{}
-	w.urgent, w.held = false, false
+	w.urgent, w.held, w.complete, w.extended, w.spread = false, false, false, false, false
 	return waited
 }
 

@@ -61,6 +61,23 @@ func TestWindow(t *testing.T) {
 		"500 waiting bindings do not hold up one that is complete": {
 			steps: []step{{at: 0, u: atOnce, load: load{waiting: 500}}}, want: 0,
 		},
+		"one more of several results puts off the end": {
+			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}}, want: 240 * time.Millisecond,
+		},
+		"results that keep coming put it off for a second": {
+			steps: []step{
+				{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 600 * time.Millisecond, u: following}, {at: 950 * time.Millisecond, u: following},
+			},
+			want: time.Second,
+		},
+		"the last one ends it": {
+			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 90 * time.Millisecond, u: lastResult}, {at: 95 * time.Millisecond, u: following}},
+			want:  90 * time.Millisecond,
+		},
+		"a failure ends it": {
+			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 90 * time.Millisecond, u: atOnce}, {at: 95 * time.Millisecond, u: following}},
+			want:  90 * time.Millisecond,
+		},
 		"a throttling hub gets 5 s even from what is complete": {
 			steps: []step{{at: 0, u: atOnce, load: load{throttled: true}}}, want: 5 * time.Second,
 		},
@@ -79,6 +96,45 @@ func TestWindow(t *testing.T) {
 			}
 			if got := w.due.Sub(start); got != tc.want {
 				t.Errorf("due after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestManyBindingsWakeOneAfterTheOther(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		wake  func(w *window)
+		want  time.Duration
+		waits bool
+	}{
+		"the first of many is written at once":                  {func(w *window) { w.wakeAfter(now, spread(0, 100)) }, 0, false},
+		"the tenth follows half a second later":                 {func(w *window) { w.wakeAfter(now, spread(10, 100)) }, 500 * time.Millisecond, false},
+		"the last of ten thousand waits for less than a minute": {func(w *window) { w.wakeAfter(now, spread(9999, 10000)) }, time.Minute - 6*time.Millisecond, false},
+		"a second such event does not put it off": {func(w *window) {
+			w.wakeAfter(now, spread(10, 100))
+			w.wakeAfter(now, spread(90, 100))
+		}, 500 * time.Millisecond, false},
+		"a result draws it nearer": {func(w *window) {
+			w.wakeAfter(now, spread(90, 100))
+			w.wake(now, soon, load{})
+		}, firstWindow, true},
+		"what waits for more results goes on to": {func(w *window) {
+			w.wake(now, whenIdle, load{})
+			w.wakeAfter(now, spread(10, 100))
+		}, 500 * time.Millisecond, true},
+		"rows that are held stay so": {func(w *window) {
+			w.wake(now, soon, load{})
+			w.hold(now, load{backlog: 1000})
+			w.wakeAfter(now, 0)
+		}, heldAtMost, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var w window
+			tc.wake(&w)
+			if got := w.due.Sub(now); got != tc.want || w.waits() != tc.waits {
+				t.Errorf("due after %s, waits %t; want %s, %t", got, w.waits(), tc.want, tc.waits)
 			}
 		})
 	}
