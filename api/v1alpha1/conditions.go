@@ -57,6 +57,7 @@ const (
 	ReasonNoConflict      = "NoConflict"
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
+	ReasonOtherFollowed   = "OtherPlacementFollowed" // what a placement selects follows another one
 )
 
 // Reasons of decisions: why a cluster was not chosen, or why an object is withdrawn or not scheduled.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,8 +13,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placementIndex finds the bindings that follow a placement.
-const placementIndex = "spec.placementRef"
+const (
+	// placementIndex finds the bindings that follow a placement.
+	placementIndex = "spec.placementRef"
+	// otherIndex finds the bindings of objects that a placement selects and that follow another one.
+	otherIndex = "status.otherPlacements"
+)
 
 func index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
@@ -26,6 +31,16 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		if err != nil {
 			return fmt.Errorf("indexing %T by placement: %w", kind, err)
 		}
+		err = indexer.IndexField(ctx, kind, otherIndex, func(o client.Object) []string {
+			var keys []string
+			for _, key := range notFollowed(o.(hubv1.BindingObject)) {
+				keys = append(keys, key.String())
+			}
+			return keys
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by the placements that it does not follow: %w", kind, err)
+		}
 	}
 	return nil
 }
@@ -37,6 +52,20 @@ func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
+}
+
+// notFollowed are the keys of the placements that select a binding's object and that it does not follow.
+func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, other := range b.BindingStatus().OtherPlacements {
+		switch kind, name, _ := strings.Cut(other, "/"); kind {
+		case "Placement":
+			keys = append(keys, types.NamespacedName{Namespace: b.GetNamespace(), Name: name})
+		case "ClusterPlacement":
+			keys = append(keys, types.NamespacedName{Name: name})
+		}
+	}
+	return keys
 }
 
 // bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A namespace limits

@@ -77,7 +77,7 @@ func TestFold(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var s hubv1.PlacementStatus
-			fold(&s, 4, tc.following)
+			fold(&s, 4, selected{following: tc.following})
 			applied := meta.FindStatusCondition(s.Conditions, hubv1.ConditionApplied)
 			healthy := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy)
 			got := want{s.Objects, s.SelectedClusters, applied.Status, healthy.Status, applied.Reason, applied.Message}
@@ -85,7 +85,7 @@ func TestFold(t *testing.T) {
 				t.Error(diff)
 			}
 			again := *s.DeepCopy()
-			fold(&again, 4, tc.following)
+			fold(&again, 4, selected{following: tc.following})
 			if diff := cmp.Diff(s, again); diff != "" {
 				t.Errorf("folding the same again changed something: %s", diff)
 			}
@@ -100,11 +100,67 @@ func TestAPlacementSaysWhyItsObjectsHaveNoCluster(t *testing.T) {
 		Message: "0 of 12 clusters: 7 not selected, 3 do not serve the kind, 2 tainted",
 	})
 	var s hubv1.PlacementStatus
-	fold(&s, 1, []hubv1.BindingObject{b})
+	fold(&s, 1, selected{following: []hubv1.BindingObject{b}})
 	got := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
 	want := "1 of 1 objects: Prometheus monitoring/a; the first has 0 of 12 clusters: 7 not selected, 3 do not serve the kind, 2 tainted"
 	if got.Reason != hubv1.ReasonNoClusterSelected || got.Message != want {
 		t.Errorf("Scheduled is %s %q, want %q", got.Reason, got.Message, want)
+	}
+}
+
+func TestAPlacementSaysWhyObjectsDoNotFollowIt(t *testing.T) {
+	yes := metav1.ConditionTrue
+	mine, other := binding("mine", yes, yes, "eu"), binding("other", yes, yes, "eu")
+	other.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Name: "metrics"}
+	tests := map[string]struct {
+		of                         selected
+		reason, scheduled, applied string
+	}{
+		"all that it selects follows another one": {
+			of:     selected{lost: []hubv1.BindingObject{other}},
+			reason: hubv1.ReasonOtherFollowed,
+			scheduled: "no object follows this placement; 1 that it selects follow another one, such as Prometheus monitoring/other, " +
+				"which follows Placement/metrics",
+			applied: "no object follows this placement",
+		},
+		"some of it does": {
+			of:     selected{following: []hubv1.BindingObject{mine}, lost: []hubv1.BindingObject{other}},
+			reason: hubv1.ReasonScheduled,
+			scheduled: "1 of 1 objects; 1 that it selects follow another one, such as Prometheus monitoring/other, " +
+				"which follows Placement/metrics",
+			applied: "1 of 1 objects",
+		},
+		"scheduling is suspended": {
+			of:        selected{following: []hubv1.BindingObject{mine}, suspend: hubv1.SuspendPolicy{Scheduling: true}},
+			reason:    hubv1.ReasonSuspended,
+			scheduled: "scheduling is suspended: every cluster keeps what it has, and new objects wait; 1 of 1 objects",
+			applied:   "1 of 1 objects",
+		},
+		"writing is suspended": {
+			of:        selected{following: []hubv1.BindingObject{mine}, suspend: hubv1.SuspendPolicy{Dispatching: true, Clusters: []string{"eu"}}},
+			reason:    hubv1.ReasonScheduled,
+			scheduled: "1 of 1 objects",
+			applied:   "writing to members is suspended; 1 of 1 objects",
+		},
+		"writing to a cluster is suspended": {
+			of:        selected{following: []hubv1.BindingObject{mine}, suspend: hubv1.SuspendPolicy{Clusters: []string{"eu"}}},
+			reason:    hubv1.ReasonScheduled,
+			scheduled: "1 of 1 objects",
+			applied:   "writing to 1 of the clusters is suspended (spec.suspend.clusters); 1 of 1 objects",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var s hubv1.PlacementStatus
+			fold(&s, 1, tc.of)
+			scheduled := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
+			if scheduled.Reason != tc.reason || scheduled.Message != tc.scheduled {
+				t.Errorf("Scheduled is %s %q, want %s %q", scheduled.Reason, scheduled.Message, tc.reason, tc.scheduled)
+			}
+			if applied := meta.FindStatusCondition(s.Conditions, hubv1.ConditionApplied); applied.Message != tc.applied {
+				t.Errorf("Applied says %q, want %q", applied.Message, tc.applied)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -198,6 +200,18 @@ func TestPlacementStatus(t *testing.T) {
 	eventually(t, c, p, "one object", func() bool {
 		return p.Status.Objects == 1 && p.Status.SelectedClusters == 1 &&
 			has(p.Status.Conditions, hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere)
+	})
+
+	winner := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "winner", UID: "w"}}
+	follow(t, c, winner, "db", hubv1.ClusterRow{Applied: metav1.ConditionTrue}, metav1.ConditionTrue)
+	lost := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "db"}}
+	if err := c.Status().Patch(t.Context(), lost, client.RawPatch(types.MergePatchType, []byte(`{"status":{"otherPlacements":["Placement/metrics"]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, c, p, "another object that follows another placement", func() bool {
+		scheduled := meta.FindStatusCondition(p.Status.Conditions, hubv1.ConditionScheduled)
+		return p.Status.Objects == 1 && scheduled != nil &&
+			strings.HasSuffix(scheduled.Message, "/db, which follows Placement/winner")
 	})
 
 	templates.set(kindwatch.State{Synced: true, Reason: hubv1.ReasonKindNotServed})

@@ -35,6 +35,10 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 	if err != nil {
 		return false, err
 	}
+	lost, err := bindings(ctx, p.Client, key.Namespace, client.MatchingFields{otherIndex: key.String()})
+	if err != nil {
+		return false, err
+	}
 	before := policy.DeepCopyObject().(client.Object)
 	status := policy.PlacementStatus()
 	was := *status.DeepCopy()
@@ -44,7 +48,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
 	}
 	accepted, known := facts.condition()
-	fold(status, policy.GetGeneration(), following)
+	fold(status, policy.GetGeneration(), selected{following: following, lost: lost, suspend: policy.PlacementSpec().Suspend})
 	if known {
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}
@@ -54,13 +58,20 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 	return true, write(ctx, p.Client, before, policy)
 }
 
-// fold sums up the bindings that follow a placement.
-func fold(status *hubv1.PlacementStatus, generation int64, following []hubv1.BindingObject) {
+// selected is what the status of a placement speaks of.
+type selected struct {
+	following []hubv1.BindingObject // of the objects that follow it
+	lost      []hubv1.BindingObject // of those that it selects and that follow another placement
+	suspend   hubv1.SuspendPolicy
+}
+
+// fold sums up the bindings of the objects that a placement selects.
+func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	status.ObservedGeneration = generation
 	clusters := map[string]bool{}
 	objects := 0
 	conditions := map[string]*tally{hubv1.ConditionScheduled: {}, hubv1.ConditionApplied: {}, hubv1.ConditionHealthy: {}}
-	for _, b := range following {
+	for _, b := range of.following {
 		if b.GetDeletionTimestamp() != nil {
 			continue
 		}
@@ -75,9 +86,39 @@ func fold(status *hubv1.PlacementStatus, generation int64, following []hubv1.Bin
 		}
 	}
 	status.Objects, status.SelectedClusters = int32(objects), int32(len(clusters))
-	set(&status.Conditions, generation, conditions[hubv1.ConditionScheduled].condition(hubv1.ConditionScheduled, hubv1.ReasonScheduled))
-	set(&status.Conditions, generation, conditions[hubv1.ConditionApplied].condition(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere))
+	set(&status.Conditions, generation, of.scheduled(conditions[hubv1.ConditionScheduled].condition(hubv1.ConditionScheduled, hubv1.ReasonScheduled), objects))
+	set(&status.Conditions, generation, of.applied(conditions[hubv1.ConditionApplied].condition(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere)))
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
+}
+
+// scheduled adds to the condition what keeps objects from following the placement.
+func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
+	if len(of.lost) > 0 {
+		c.Message += fmt.Sprintf("; %d that it selects follow another one, such as %s", len(of.lost), nameOf(of.lost[0]))
+		if ref := of.lost[0].BindingSpec().PlacementRef; ref != nil {
+			c.Message += fmt.Sprintf(", which follows %s/%s", ref.Kind, ref.Name)
+		}
+		if following == 0 {
+			c.Reason = hubv1.ReasonOtherFollowed
+		}
+	}
+	if of.suspend.Scheduling {
+		c.Reason = hubv1.ReasonSuspended
+		c.Message = "scheduling is suspended: every cluster keeps what it has, and new objects wait; " + c.Message
+	}
+	c.Message = bounded(c.Message)
+	return c
+}
+
+// applied adds to the condition what of the writing is suspended.
+func (of selected) applied(c metav1.Condition) metav1.Condition {
+	switch n := len(of.suspend.Clusters); {
+	case of.suspend.Dispatching:
+		c.Message = bounded("writing to members is suspended; " + c.Message)
+	case n > 0:
+		c.Message = bounded(fmt.Sprintf("writing to %d of the clusters is suspended (spec.suspend.clusters); ", n) + c.Message)
+	}
+	return c
 }
 
 // tally counts the bindings by the status of one condition.

@@ -37,13 +37,21 @@ func watch(ctx context.Context, mgr manager.Manager, all ...watching) error {
 
 func (c *Controllers) watchPlacements(ctx context.Context, mgr manager.Manager) error {
 	policies := policyHandler(c.placements)
-	// A binding that changes its placement concerns both.
+	// A binding that changes its placement concerns both, and those that select its object as well.
 	following := handler(func(before, after hubv1.BindingObject) {
+		same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
+			slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
 		for _, b := range []hubv1.BindingObject{before, after} {
 			if b == nil {
 				continue
 			}
 			if key, ok := followed(b); ok {
+				c.placements.wake(key)
+			}
+			if same {
+				continue
+			}
+			for _, key := range notFollowed(b) {
 				c.placements.wake(key)
 			}
 		}
