@@ -19,7 +19,15 @@ func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cl
 	return f.Members[name], nil
 }
 
-// RemoveMember ends a cluster that AddMember started, with all that it holds.
+// Extend starts the clusters of a topology file that are not up; they are not joined to the hub.
+func (f *Fleet) Extend(ctx context.Context, topology string) error {
+	if _, err := f.LabCommand(ctx, "up", "--topology", topology); err != nil {
+		return err
+	}
+	return f.refresh(ctx)
+}
+
+// RemoveMember ends a cluster that AddMember or Extend started, with all that it holds.
 func (f *Fleet) RemoveMember(ctx context.Context, name string) error {
 	delete(f.Members, name)
 	_, err := f.LabCommand(ctx, "remove", name)

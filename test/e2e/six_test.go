@@ -1,0 +1,213 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// The second cluster of each region, of lab/topologies/regions.yaml. They are bare: nobody runs what is there.
+const (
+	shanghai2  = "cn-sha-2"
+	singapore2 = "ap-se-2"
+	frankfurt2 = "eu-fra-2"
+)
+
+var seconds = []string{singapore2, shanghai2, frankfurt2}
+
+// six are all clusters with the labels that they have in these tests.
+var six = map[string]map[string]string{
+	singapore:  {"provider": "aws", "tier": "1"},
+	singapore2: {"provider": "own"},
+	shanghai:   {"provider": "ali", "tier": "1"},
+	shanghai2:  {"provider": "ali", "tier": "2"},
+	frankfurt:  {"provider": "aws", "tier": "1"},
+	frankfurt2: {"provider": "own", "tier": "2"},
+}
+
+// TestSixClustersInThreeRegions adds a second cluster to each region, and lets objects be placed in every way. All that is decided is
+// compared: of each cluster, whether it holds the object, or why not, word by word.
+func TestSixClustersInThreeRegions(t *testing.T) {
+	joinSeconds(t)
+	t.Run("every way to choose and to divide", everyWayToChoose)
+	t.Run("taints and tolerations", taintsAndTolerations)
+	t.Run("the kind that is served, and one that can be divided if it is said of what", servedAndRefused)
+	t.Run("rebalance", rebalanceMoves)
+	t.Run("a closed cluster", aClosedCluster)
+	t.Run("priority", priorityNamesTheLosers)
+	t.Run("suspended scheduling", suspendedScheduling)
+}
+
+// joinSeconds brings the fleet from three to six clusters until the test ends.
+func joinSeconds(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	t.Cleanup(func() { removeSeconds(t) })
+	topology, err := filepath.Abs("../../lab/topologies/regions.yaml")
+	must(t, err)
+	must(t, suite.Extend(ctx, topology))
+	for _, name := range seconds {
+		must(t, applyCRD(ctx, suite.Members[name].Client, "testdata/widget-crd.yaml"))
+		must(t, suite.InstallMember(ctx, suite.Members[name], kinds))
+		must(t, suite.Join(ctx, suite.Members[name], six[name]))
+	}
+	for _, name := range members {
+		labelMember(t, name, six[name])
+	}
+	for name := range six {
+		eventually(t, normal, func() error { return memberReady(ctx, name) })
+	}
+}
+
+// removeSeconds leaves neither the clusters nor their MemberClusters, however far the test came.
+func removeSeconds(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	defer cancel()
+	give := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`))
+	for _, name := range seconds {
+		m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_ = suite.Hub.Patch(ctx, m, give)
+		_ = suite.Hub.Delete(ctx, m)
+	}
+	for _, name := range seconds {
+		must(t, poll(ctx, time.Minute, func() error { return gone(ctx, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}) }))
+		must(t, client.IgnoreNotFound(suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})))
+		must(t, suite.RemoveMember(ctx, name))
+	}
+}
+
+// labelMember sets labels of a MemberCluster for the time of the test.
+func labelMember(t *testing.T, name string, labels map[string]string) {
+	t.Helper()
+	patch := func(ctx context.Context, value func(string) string) error {
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			pairs = append(pairs, fmt.Sprintf("%q:%s", key, value(key)))
+		}
+		m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return suite.Hub.Patch(ctx, m, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%s}}}`, strings.Join(pairs, ","))))
+	}
+	must(t, patch(t.Context(), func(key string) string { return fmt.Sprintf("%q", labels[key]) }))
+	t.Cleanup(func() { must(t, patch(context.WithoutCancel(t.Context()), func(string) string { return "null" })) })
+}
+
+// patchMember changes the spec of a MemberCluster.
+func patchMember(t *testing.T, name, spec string) {
+	t.Helper()
+	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	must(t, suite.Hub.Patch(context.WithoutCancel(t.Context()), m, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
+}
+
+func patchPlacement(t *testing.T, p *hubv1.Placement, spec string) {
+	t.Helper()
+	must(t, suite.Hub.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
+}
+
+// decided is nil if what is decided on the object reads so: the reason and message of the condition Scheduled, then a line for each cluster of the
+// hub, with "holds", its share and its score, or with the reason and message of why not.
+func decided(ctx context.Context, obj *unstructured.Unstructured, want string) error {
+	b, err := bindingOf(ctx, obj)
+	if err != nil {
+		return err
+	}
+	got, err := decisionText(b)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(want), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	if diff := cmp.Diff(lines, got); diff != "" {
+		return fmt.Errorf("what is decided on %s (-want +got):\n%s", obj.GetName(), diff)
+	}
+	return nil
+}
+
+func decisionText(b hubv1.BindingObject) ([]string, error) {
+	status := b.BindingStatus()
+	c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled)
+	if c == nil || status.ObservedGeneration != b.GetGeneration() {
+		return nil, fmt.Errorf("the binding %s is at generation %d, its status at %d: %+v", b.GetName(), b.GetGeneration(), status.ObservedGeneration, c)
+	}
+	scores := map[string]int64{}
+	var clusters []string
+	if d := status.Decision; d != nil {
+		for _, r := range d.Reasons {
+			scores[r.Cluster] = r.Score
+		}
+		for _, r := range d.Rejected {
+			for _, example := range r.Examples {
+				name, why, _ := strings.Cut(example, ": ")
+				clusters = append(clusters, name+" "+r.Reason+": "+why)
+			}
+		}
+	}
+	for _, e := range b.BindingSpec().Clusters {
+		if e.State != hubv1.TargetPresent {
+			continue
+		}
+		line := e.Name + " holds"
+		if e.Replicas != nil {
+			line += fmt.Sprintf(" %d", *e.Replicas)
+		}
+		if score := scores[e.Name]; score != 0 {
+			line += fmt.Sprintf(" (score %d)", score)
+		}
+		clusters = append(clusters, line)
+	}
+	slices.Sort(clusters)
+	return append([]string{c.Reason + ": " + c.Message}, clusters...), nil
+}
+
+// heldBy is nil if exactly these clusters have a copy of the object.
+func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...string) error {
+	for name := range six {
+		_, err := on(ctx, name, obj)
+		if slices.Contains(clusters, name) {
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", obj.GetName(), name, err)
+			}
+			continue
+		}
+		if err := goneFrom(ctx, name, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is divided.
+func holders(want string) (names []string, shares map[string]int64) {
+	shares = map[string]int64{}
+	for line := range strings.Lines(want) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[1] != "holds" {
+			continue
+		}
+		names = append(names, fields[0])
+		var n int64
+		if len(fields) > 2 {
+			if _, err := fmt.Sscanf(fields[2], "%d", &n); err == nil {
+				shares[fields[0]] = n
+			}
+		}
+	}
+	return names, shares
+}
