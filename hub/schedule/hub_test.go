@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -34,6 +35,7 @@ import (
 
 // One API server and one scheduler serve all tests; each test has its own namespace and clusters.
 var (
+	hubConfig *rest.Config
 	hubClient client.Client
 	scheduler *Scheduler
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
@@ -70,6 +72,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 		return err
 	}
 	cfg.QPS = -1
+	hubConfig = cfg
 	s := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s)); err != nil {
 		return err
