@@ -33,10 +33,16 @@ func main() {
 	if err == nil {
 		return
 	}
-	if interrupted && errors.Is(err, context.Canceled) {
+	code := 1
+	var exit *command.Exit
+	if errors.As(err, &exit) {
+		code = exit.Code
+	}
+	switch {
+	case interrupted && errors.Is(err, context.Canceled):
 		fmt.Fprintf(os.Stderr, "%s: interrupted; what was done so far stays\n", name)
-	} else {
+	case err.Error() != "":
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
 	}
-	os.Exit(1)
+	os.Exit(code)
 }

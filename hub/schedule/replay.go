@@ -69,16 +69,19 @@ type ReplayedDivision struct {
 
 // Replay decides on the object again, from the binding as it is, by the function that the hub decides by. It writes nothing.
 func (l Live) Replay() Replayed {
-	var out Replayed
-	gvk := l.Object.GroupVersionKind()
 	f := facts{
-		id:      hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: l.Object.GetNamespace(), Name: l.Object.GetName()},
-		binding: l.Binding, template: l.Object, scalePath: l.ScalePath, refused: l.Refused, now: l.Now, replayed: &out,
+		id: identityOf(l.Object), binding: l.Binding, template: l.Object, scalePath: l.ScalePath, refused: l.Refused, now: l.Now,
 		world: world{placements: l.Placements, clusters: l.Clusters, namespaceLabels: l.NamespaceLabels, namespaceRead: true},
 	}
 	if l.Objects != nil {
 		f.memory = &memory{objects: l.Objects}
 	}
+	return f.replay()
+}
+
+func (f facts) replay() Replayed {
+	var out Replayed
+	f.replayed = &out
 	p := decide(f)
 	if p.spec != nil {
 		out.Spec = *p.spec

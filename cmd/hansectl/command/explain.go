@@ -143,15 +143,19 @@ func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (str
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
 		return "", client.IgnoreNotFound(err) // a kind that is built in has none
 	}
+	return scalePathOf(definition), nil
+}
+
+func scalePathOf(definition *unstructured.Unstructured) string {
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, v := range versions {
 		fields, _ := v.(map[string]any)
 		served, _, _ := unstructured.NestedBool(fields, "served")
 		if path, found, _ := unstructured.NestedString(fields, "subresources", "scale", "specReplicasPath"); served && found {
-			return path, nil
+			return path
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // countSent counts, by cluster, the hub objects that are sent there.

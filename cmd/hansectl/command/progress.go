@@ -54,3 +54,27 @@ func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (st
 		}
 	}
 }
+
+// sayAfter is how long a run is silent before it says how far it is, and how often it does then.
+const sayAfter = 2 * time.Second
+
+// progress says how far a run is that takes long.
+type progress struct {
+	to    io.Writer
+	began time.Time
+	said  time.Time
+}
+
+func (p *progress) tell(format string, args ...any) {
+	now := time.Now()
+	if now.Sub(p.began) < sayAfter || now.Sub(p.said) < sayAfter {
+		return
+	}
+	p.said = now
+	fmt.Fprintf(p.to, "  %3.0fs  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// decided says on how many objects was decided.
+func (p *progress) decided(what string) func(n, of int) {
+	return func(n, of int) { p.tell("decided on %d of %d objects %s", n, of, what) }
+}

@@ -1,0 +1,354 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// Simulation is what `simulate` shows: where a fleet comes to rest as it is, and where with changes.
+type Simulation struct {
+	Summary SimulationSummary `json:"summary"`
+	// Changes are what is taken to be so.
+	Changes []string `json:"changes,omitempty"`
+	// Objects that differ, by name.
+	Objects []SimulatedObject `json:"objects"`
+	// Clusters that there are before or after, by name.
+	Clusters []SimulatedCluster `json:"clusters"`
+	// Notes say what is not known.
+	Notes []string `json:"notes,omitempty"`
+
+	all bool // every object is named
+}
+
+// SimulationSummary counts objects, and replicas and copies of them.
+type SimulationSummary struct {
+	Objects int `json:"objects"`
+	Changed int `json:"changed"`
+	// Nowhere are those that lose their last cluster that answers.
+	Nowhere int `json:"nowhere"`
+	// TooFew are those that change and are left with fewer clusters than asked for.
+	TooFew int `json:"tooFew"`
+	// ReplicasMoved leave one cluster for another one.
+	ReplicasMoved int64 `json:"replicasMoved"`
+	// ReplicasWithoutRoom is how many more have no room than before.
+	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
+	// CopiesAway stay on clusters that no longer answer, and ReplicasAway with them, as far as the replicas are divided.
+	CopiesAway   int   `json:"copiesAway"`
+	ReplicasAway int64 `json:"replicasAway"`
+}
+
+// SimulatedObject is one object that differs.
+type SimulatedObject struct {
+	Object Object `json:"object"`
+	// Placement that is followed, such as "Placement shop/web"; Before is empty if there was no other one.
+	Placement       string `json:"placement"`
+	PlacementBefore string `json:"placementBefore,omitempty"`
+	// Before and After are the clusters that shall hold the object, by name.
+	Before []SimulatedTarget `json:"before"`
+	After  []SimulatedTarget `json:"after"`
+	Gained []string          `json:"gained,omitempty"`
+	Lost   []string          `json:"lost,omitempty"`
+	// Away are clusters of After that no longer answer: what is there is lost, or runs on unseen.
+	Away []string `json:"away,omitempty"`
+	// Running is how many clusters answer and hold the object.
+	RunningBefore int `json:"runningBefore"`
+	Running       int `json:"running"`
+
+	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
+	// NoRoom is how many replicas have none.
+	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
+	NoRoom       int64 `json:"noRoom,omitempty"`
+
+	ScheduledBefore Said `json:"scheduledBefore"`
+	Scheduled       Said `json:"scheduled"`
+}
+
+// SimulatedTarget is one cluster of an object.
+type SimulatedTarget struct {
+	Cluster string `json:"cluster"`
+	// Replicas of a divided object.
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// SimulatedCluster is what a cluster has before and after.
+type SimulatedCluster struct {
+	Cluster string `json:"cluster"`
+	Region  string `json:"region,omitempty"`
+	// Away is true if it does not answer after the changes.
+	Away           bool  `json:"away,omitempty"`
+	ObjectsBefore  int   `json:"objectsBefore"`
+	Objects        int   `json:"objects"`
+	ReplicasBefore int64 `json:"replicasBefore"`
+	Replicas       int64 `json:"replicas"`
+}
+
+// Simulate tells two settlements apart. before is nil if what the bindings said at the beginning is what after is compared with.
+func Simulate(before, after *schedule.Settlement, changes, notes []string, all bool) Simulation {
+	s := Simulation{Changes: changes, Notes: notes, Objects: []SimulatedObject{}, all: all}
+	past := pastOf(before, after)
+	away := awayIn(after.Clusters())
+	count := fleetCount{}
+	count.clusters(past.clusters)
+	count.clusters(after.Clusters())
+	for i, outcome := range after.Outcomes {
+		if outcome.Restless {
+			s.Notes = append(s.Notes, after.Object(i).Identity().String()+" does not come to rest: each decision leads to another one")
+		}
+		was := past.outcomes[after.Object(i).Identity()]
+		if was.Binding == nil && outcome.Binding == nil && was.Scheduled.Reason == "" && outcome.Scheduled.Reason == "" {
+			continue // no placement selects it
+		}
+		o := SimulatedObject{
+			Object:    objectOf(after.Object(i).Identity(), after.Object(i).Object),
+			Placement: followed(outcome), PlacementBefore: followed(was),
+			Before: targetsOf(was), After: targetsOf(outcome),
+			ScheduledBefore: saidOf(was), Scheduled: saidOf(outcome),
+		}
+		count.add(o.Before, func(c *SimulatedCluster) (*int, *int64) { return &c.ObjectsBefore, &c.ReplicasBefore })
+		count.add(o.After, func(c *SimulatedCluster) (*int, *int64) { return &c.Objects, &c.Replicas })
+		o.compare(past.away, away)
+		s.Summary.Objects++
+		if o.same() {
+			continue
+		}
+		o.NoRoom = roomless(after, i)
+		if before != nil {
+			if j, ok := past.index[after.Object(i).Identity()]; ok {
+				o.NoRoomBefore = roomless(before, j)
+			}
+		}
+		if o.PlacementBefore == o.Placement {
+			o.PlacementBefore = ""
+		}
+		s.Summary.add(o)
+		s.Objects = append(s.Objects, o)
+	}
+	slices.SortFunc(s.Objects, func(a, b SimulatedObject) int {
+		return cmp.Or(cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Kind, b.Object.Kind),
+			cmp.Compare(a.Object.Group, b.Object.Group), cmp.Compare(a.Object.Name, b.Object.Name))
+	})
+	s.Clusters = count.sorted(away)
+	return s
+}
+
+// past is what a simulation is compared with.
+type past struct {
+	outcomes map[hubv1.ObjectIdentity]schedule.Outcome
+	index    map[hubv1.ObjectIdentity]int
+	clusters []*hubv1.MemberCluster
+	away     map[string]bool
+}
+
+func pastOf(before, after *schedule.Settlement) past {
+	p := past{outcomes: map[hubv1.ObjectIdentity]schedule.Outcome{}, index: map[hubv1.ObjectIdentity]int{}}
+	if before == nil {
+		for i := range after.Outcomes {
+			p.outcomes[after.Object(i).Identity()] = recorded(after.Object(i).Binding)
+		}
+		return p
+	}
+	for i, o := range before.Outcomes {
+		id := before.Object(i).Identity()
+		p.outcomes[id], p.index[id] = o, i
+	}
+	p.clusters, p.away = before.Clusters(), awayIn(before.Clusters())
+	return p
+}
+
+// recorded is what a binding says of itself.
+func recorded(b hubv1.BindingObject) schedule.Outcome {
+	o := schedule.Outcome{Binding: b}
+	if b == nil {
+		return o
+	}
+	for _, c := range b.BindingStatus().Conditions {
+		if c.Type == hubv1.ConditionScheduled {
+			o.Scheduled = c
+		}
+	}
+	return o
+}
+
+func awayIn(clusters []*hubv1.MemberCluster) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range clusters {
+		if schedule.IsAway(c) {
+			out[c.Name] = true
+		}
+	}
+	return out
+}
+
+func followed(o schedule.Outcome) string {
+	if o.Binding == nil || o.Binding.BindingSpec().PlacementRef == nil {
+		return ""
+	}
+	ref := o.Binding.BindingSpec().PlacementRef
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+func targetsOf(o schedule.Outcome) []SimulatedTarget {
+	out := []SimulatedTarget{}
+	if o.Binding == nil {
+		return out
+	}
+	for _, t := range o.Binding.BindingSpec().Clusters {
+		if t.State == hubv1.TargetPresent {
+			out = append(out, SimulatedTarget{t.Name, t.Replicas})
+		}
+	}
+	slices.SortFunc(out, func(a, b SimulatedTarget) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+func saidOf(o schedule.Outcome) Said {
+	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
+}
+
+// roomless is how many replicas of an object have no room.
+func roomless(s *schedule.Settlement, i int) int64 {
+	if b := s.Outcomes[i].Binding; b == nil || b.BindingSpec().Division == nil {
+		return 0
+	}
+	if d := s.Replay(i).Division; d != nil {
+		return d.Result.Rest
+	}
+	return 0
+}
+
+// compare fills in what follows from the clusters before and after.
+func (o *SimulatedObject) compare(awayBefore, away map[string]bool) {
+	before := map[string]*int32{}
+	for _, t := range o.Before {
+		before[t.Cluster] = t.Replicas
+		if !awayBefore[t.Cluster] {
+			o.RunningBefore++
+		}
+	}
+	var more, fewer int64
+	for _, t := range o.After {
+		had, held := before[t.Cluster]
+		delete(before, t.Cluster)
+		if !held {
+			o.Gained = append(o.Gained, t.Cluster)
+		}
+		if !away[t.Cluster] {
+			o.Running++
+		} else if !awayBefore[t.Cluster] {
+			o.Away = append(o.Away, t.Cluster)
+		}
+		if d := shareOf(t.Replicas) - shareOf(had); d > 0 {
+			more += d
+		} else {
+			fewer -= d
+		}
+	}
+	for name, had := range before {
+		o.Lost = append(o.Lost, name)
+		fewer += shareOf(had)
+	}
+	slices.Sort(o.Lost)
+	o.ReplicasMoved = min(more, fewer)
+}
+
+func shareOf(n *int32) int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(*n)
+}
+
+// same is true if nothing has changed but words.
+func (o *SimulatedObject) same() bool {
+	return sameTargets(o.Before, o.After) && len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
+		o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason
+}
+
+func sameTargets(before, after []SimulatedTarget) bool {
+	return slices.EqualFunc(before, after, func(a, b SimulatedTarget) bool {
+		return a.Cluster == b.Cluster && (a.Replicas == nil) == (b.Replicas == nil) && shareOf(a.Replicas) == shareOf(b.Replicas)
+	})
+}
+
+// nowhere is true if the last cluster that answers is lost.
+func (o *SimulatedObject) nowhere() bool { return o.Running == 0 && o.RunningBefore > 0 }
+
+// short is true if fewer clusters hold the object than asked for.
+func (o *SimulatedObject) short() bool {
+	return o.Scheduled.Status != metav1.ConditionTrue &&
+		(o.Scheduled.Reason == hubv1.ReasonNoClusterSelected || o.Scheduled.Reason == hubv1.ReasonSpreadUnsatisfied)
+}
+
+func (s *SimulationSummary) add(o SimulatedObject) {
+	s.Changed++
+	if o.nowhere() {
+		s.Nowhere++
+	}
+	if o.short() {
+		s.TooFew++
+	}
+	s.ReplicasMoved += o.ReplicasMoved
+	s.ReplicasWithoutRoom += max(0, o.NoRoom-o.NoRoomBefore)
+	s.CopiesAway += len(o.Away)
+	for _, t := range o.After {
+		if slices.Contains(o.Away, t.Cluster) {
+			s.ReplicasAway += shareOf(t.Replicas)
+		}
+	}
+}
+
+// Changed says whether the changes change anything.
+func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
+
+// Underway is how many objects are not where they come to rest.
+func Underway(s *schedule.Settlement) int {
+	n := 0
+	for i, o := range s.Outcomes {
+		if !sameTargets(targetsOf(recorded(s.Object(i).Binding)), targetsOf(o)) {
+			n++
+		}
+	}
+	return n
+}
+
+// fleetCount counts by cluster.
+type fleetCount map[string]*SimulatedCluster
+
+func (f fleetCount) clusters(all []*hubv1.MemberCluster) {
+	for _, c := range all {
+		f.of(c.Name).Region = region(c)
+	}
+}
+
+func (f fleetCount) of(cluster string) *SimulatedCluster {
+	if f[cluster] == nil {
+		f[cluster] = &SimulatedCluster{Cluster: cluster}
+	}
+	return f[cluster]
+}
+
+func (f fleetCount) add(targets []SimulatedTarget, to func(*SimulatedCluster) (objects *int, replicas *int64)) {
+	for _, t := range targets {
+		objects, replicas := to(f.of(t.Cluster))
+		*objects++
+		*replicas += shareOf(t.Replicas)
+	}
+}
+
+func (f fleetCount) sorted(away map[string]bool) []SimulatedCluster {
+	out := []SimulatedCluster{}
+	for _, c := range f {
+		c.Away = away[c.Cluster]
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b SimulatedCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}

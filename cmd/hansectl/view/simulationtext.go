@@ -1,0 +1,242 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// What is named at most in a text that groups objects.
+const (
+	groupsAtMost  = 20
+	objectsAtMost = 3
+)
+
+// Write writes the simulation as text. Objects with the same placement and the same change are one line.
+func (s Simulation) Write(w io.Writer, _ time.Time) {
+	fmt.Fprintln(w, s.headline())
+	for _, c := range s.Changes {
+		line(w, "If", c)
+	}
+	for _, n := range s.Notes {
+		line(w, "Note", n)
+	}
+	s.writeGroups(w, []string{"OBJECTS", "PLACEMENT", "GAINED", "LOST", "AWAY", "REPLICAS", "WHICH"}, s.Objects, func(o SimulatedObject) []string {
+		return []string{o.follows(), s.list(o.Gained), s.list(o.Lost), s.list(o.Away)}
+	}, func(objects []SimulatedObject) string { return s.shifts(objects) })
+	problems := slices.DeleteFunc(slices.Clone(s.Objects), func(o SimulatedObject) bool { return o.problem() == "" })
+	s.writeGroups(w, []string{"OBJECTS", "PLACEMENT", "RUNS ON", "NO ROOM", "PROBLEM", "WHICH"}, problems, func(o SimulatedObject) []string {
+		return []string{o.follows(), fmt.Sprintf("%d -> %d", o.RunningBefore, o.Running), o.noRoom(), o.problem()}
+	}, nil)
+	s.writeClusters(w)
+}
+
+// headline reads "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
+func (s Simulation) headline() string {
+	sum := s.Summary
+	text := counted(sum.Objects, "object")
+	if sum.Changed == 0 {
+		return text + ": nothing changes"
+	}
+	text += fmt.Sprintf(": %d change, %d would run nowhere", sum.Changed, sum.Nowhere)
+	if sum.TooFew > 0 {
+		text += fmt.Sprintf(", %d would be on too few clusters", sum.TooFew)
+	}
+	var numbers []string
+	if sum.ReplicasMoved > 0 {
+		numbers = append(numbers, fmt.Sprintf("%d replicas move", sum.ReplicasMoved))
+	}
+	if sum.ReplicasWithoutRoom > 0 {
+		numbers = append(numbers, fmt.Sprintf("%d replicas have no room", sum.ReplicasWithoutRoom))
+	}
+	if sum.CopiesAway > 0 {
+		away := counted(sum.CopiesAway, "copy")
+		if sum.ReplicasAway > 0 {
+			away += " with " + counted(int(sum.ReplicasAway), "replica")
+		}
+		numbers = append(numbers, away+" left on clusters that are away")
+	}
+	if len(numbers) > 0 {
+		text += "; " + strings.Join(numbers, ", ")
+	}
+	return text
+}
+
+// counted is such as "1 copy" or "3 copies".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// writeGroups writes one line for the objects that have the same cells; more adds a cell about all of them.
+func (s Simulation) writeGroups(w io.Writer, header []string, objects []SimulatedObject, cells func(SimulatedObject) []string, more func([]SimulatedObject) string) {
+	if len(objects) == 0 {
+		return
+	}
+	groups := map[string][]SimulatedObject{}
+	var order []string
+	for i, o := range objects {
+		key := strings.Join(cells(o), "\x00")
+		if s.all {
+			key = strconv.Itoa(i)
+		}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], o)
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(groups[b]), len(groups[a])) })
+	shown := order
+	if !s.all {
+		shown = order[:min(len(order), groupsAtMost)]
+	}
+	var rows [][]string
+	for _, key := range shown {
+		group := groups[key]
+		row := append([]string{strconv.Itoa(len(group))}, cells(group[0])...)
+		if more != nil {
+			row = append(row, more(group))
+		}
+		rows = append(rows, append(row, which(group)))
+	}
+	fmt.Fprintln(w)
+	dense(w, header, rows)
+	if rest := len(order) - len(shown); rest > 0 {
+		left := 0
+		for _, key := range order[len(shown):] {
+			left += len(groups[key])
+		}
+		fmt.Fprintf(w, "and %d more lines about %d objects: see --all\n", rest, left)
+	}
+}
+
+// dense writes a table without the columns that have nothing to say.
+func dense(w io.Writer, header []string, rows [][]string) {
+	for i := len(header) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		header = slices.Delete(header, i, i+1)
+		for j := range rows {
+			rows[j] = slices.Delete(rows[j], i, i+1)
+		}
+	}
+	table(w, header, rows)
+}
+
+// which names the first objects of a group, and a kind where it is another one than before.
+func which(group []SimulatedObject) string {
+	var names []string
+	kind := ""
+	for _, o := range group[:min(len(group), objectsAtMost)] {
+		name := o.Object.Name
+		if o.Object.Namespace != "" {
+			name = o.Object.Namespace + "/" + name
+		}
+		if o.Object.Kind != kind {
+			kind = o.Object.Kind
+			name = kind + " " + name
+		}
+		names = append(names, name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(group) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (s Simulation) list(names []string) string {
+	if s.all {
+		return strings.Join(names, ", ")
+	}
+	return list(names)
+}
+
+// follows is the placement, and the one before if that was another one.
+func (o *SimulatedObject) follows() string {
+	if o.PlacementBefore == "" {
+		return cmp.Or(o.Placement, "none")
+	}
+	return o.PlacementBefore + " -> " + cmp.Or(o.Placement, "none")
+}
+
+// shifts are the replicas before and after on each cluster where they differ, over all of the objects.
+func (s Simulation) shifts(objects []SimulatedObject) string {
+	before, after := map[string]int64{}, map[string]int64{}
+	all := map[string]bool{}
+	for _, o := range objects {
+		for _, t := range o.Before {
+			before[t.Cluster] += shareOf(t.Replicas)
+			all[t.Cluster] = true
+		}
+		for _, t := range o.After {
+			after[t.Cluster] += shareOf(t.Replicas)
+			all[t.Cluster] = true
+		}
+	}
+	var out []string
+	for _, c := range slices.Sorted(maps.Keys(all)) {
+		if before[c] != after[c] {
+			out = append(out, fmt.Sprintf("%s %d -> %d", c, before[c], after[c]))
+		}
+	}
+	return s.list(out)
+}
+
+func (o *SimulatedObject) noRoom() string {
+	if o.NoRoom == 0 && o.NoRoomBefore == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d -> %d", o.NoRoomBefore, o.NoRoom)
+}
+
+// problem is what an operator has to know of an object; empty if it does well.
+func (o *SimulatedObject) problem() string {
+	switch {
+	case o.Scheduled.Reason != hubv1.ReasonScheduled && (o.Scheduled.Status != metav1.ConditionTrue || len(o.Away) > 0):
+		return o.Scheduled.Reason + ": " + o.Scheduled.Message
+	case o.nowhere():
+		return "every cluster that holds it is away"
+	case o.NoRoom > o.NoRoomBefore:
+		return o.Scheduled.Message
+	}
+	return ""
+}
+
+// writeClusters writes the clusters on which something differs.
+func (s Simulation) writeClusters(w io.Writer) {
+	var rows [][]string
+	for _, c := range s.Clusters {
+		if c.Objects == c.ObjectsBefore && c.Replicas == c.ReplicasBefore && (!c.Away || c.Objects == 0) {
+			continue
+		}
+		state := ""
+		if c.Away {
+			state = "away"
+		}
+		replicas := ""
+		if c.Replicas > 0 || c.ReplicasBefore > 0 {
+			replicas = fmt.Sprintf("%d -> %d", c.ReplicasBefore, c.Replicas)
+		}
+		rows = append(rows, []string{c.Cluster, c.Region, state, fmt.Sprintf("%d -> %d", c.ObjectsBefore, c.Objects), replicas})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		dense(w, []string{"CLUSTER", "REGION", "STATE", "OBJECTS", "REPLICAS"}, rows)
+	}
+}
