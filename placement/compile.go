@@ -18,6 +18,7 @@ type Compiled struct {
 	requirements         []requirement
 	expression           *expression
 	tolerations          []corev1.Toleration
+	evictAfter           *int64 // seconds; nil for never
 
 	number      int // of clusters; 0 for as many as can
 	constraints []constraint
@@ -58,6 +59,9 @@ func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	if len(s.Names) == 0 && s.LabelSelector == nil && s.Expression == "" {
 		// The CRD refuses this. Taken as "no cluster" it would withdraw the object everywhere.
 		return nil, errors.New("reading spec.clusters: neither names, labelSelector nor expression is set")
+	}
+	if after := spec.Failover.EvictAfterSeconds; after != nil {
+		c.evictAfter = ptr.To(int64(*after))
 	}
 	var err error
 	if c.requirements, err = requirements(s.LabelSelector); err != nil {

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,8 +20,9 @@ type Cluster struct {
 	// Labels that selectors see, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
 	Annotations   map[string]string
-	Taints        []corev1.Taint
+	Taints        []corev1.Taint // of its spec and its status
 	Unschedulable bool
+	Draining      bool // its objects are to go to other clusters
 	Ready         bool
 	// Leaving is true once the MemberCluster has a deletionTimestamp; LeavePolicy is then what becomes of its objects.
 	Leaving     bool
@@ -53,8 +55,16 @@ type Input struct {
 	Kind schema.GroupVersionKind
 	// Clusters that there are, each once.
 	Clusters []Cluster
-	// Held names the clusters that have a Present entry now.
-	Held map[string]bool
+	// Held names the clusters that have a Present entry now, Evicting those that have an Evicting one.
+	Held, Evicting map[string]bool
+	// Divided is true if the replicas are divided: then those that are left take over the share of a cluster that loses the object.
+	Divided bool
+	// MostAway is the percentage of clusters that may be away at once before nothing is moved from them any more; 0 stands for
+	// DefaultMostAway.
+	MostAway int
+	// Hold says of clusters why nothing is moved from them now.
+	Hold map[string]string
+	Now  time.Time
 }
 
 // Decision says which clusters shall hold an object. Every list is sorted by cluster.
@@ -64,8 +74,13 @@ type Decision struct {
 	// Withdraw names the clusters that hold the object and shall no longer. With reason ClusterLeaving the cluster's LeavePolicy
 	// says what becomes of it.
 	Withdraw []Rejection
+	// Evict names the clusters whose place others take, those included that were Evicting and are not chosen again. They keep what
+	// they have until the caller has seen that the others are healthy.
+	Evict []Rejection
 	// Rejected names the clusters that do not hold the object and were left out.
 	Rejected []Rejection
+	// Unmoved says of Targets that the object should leave what keeps it there.
+	Unmoved []Rejection
 	// Missing names the clusters that hold the object and were not in the Input: nothing is decided about them.
 	Missing []string
 	// Group is the affinity group that holds the object; empty if there are none.
@@ -74,6 +89,8 @@ type Decision struct {
 	Shortfalls []Shortfall
 	// Kept is true if a constraint cannot hold and so the clusters of before stay.
 	Kept bool
+	// Again is when time alone may change the decision; 0 if it cannot.
+	Again time.Duration
 }
 
 // Target is a cluster that shall hold the object. Reason is Scheduled, or what would keep the object away if it were not there already.
@@ -125,23 +142,28 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 		compared++
 		return cmp.Compare(a.Name, b.Name)
 	})
-	for name, held := range in.Held {
-		if held && !present[name] {
-			d.Missing = append(d.Missing, name)
+	for _, holds := range []map[string]bool{in.Held, in.Evicting} {
+		for name, yes := range holds {
+			if yes && !present[name] {
+				d.Missing = append(d.Missing, name)
+			}
 		}
 	}
 	slices.Sort(d.Missing)
+	d.Missing = slices.Compact(d.Missing)
 
 	all := make([]contender, len(clusters))
 	var selected []*contender
+	away := outage(&in)
 	for i, c := range clusters {
-		all[i] = contender{cluster: c, held: in.Held[c.Name]}
+		all[i] = contender{cluster: c, held: in.Held[c.Name], evicting: in.Evicting[c.Name] && !in.Held[c.Name]}
 		if all[i].pass(&in, t) {
 			selected = append(selected, &all[i])
+			d.wait(&in, &all[i], away)
 		}
 	}
 	if len(selected) > 0 {
-		s := spread{Compiled: in.Placement, trace: t, decision: &d}
+		s := spread{Compiled: in.Placement, divided: in.Divided, trace: t, decision: &d}
 		s.choose(selected)
 		compared += s.compared
 	}
@@ -152,10 +174,27 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
+// wait finds out whether the object is to leave a cluster, or when that may be.
+func (d *Decision) wait(in *Input, c *contender, outage refusal) {
+	if c.held {
+		c.due = due(in, c.cluster)
+		c.stays = stays(in, c, outage)
+	}
+	if c.held || c.evicting {
+		if w := in.Placement.patience(c.cluster, in.Now); w > 0 && (d.Again == 0 || w < d.Again) {
+			d.Again = w
+		}
+	}
+}
+
 // contender is one cluster on its way through a decision.
 type contender struct {
 	cluster *Cluster
-	held    bool
+	// held is true if it has a Present entry, evicting if it has an Evicting one: it may hold a copy, which does not count.
+	held, evicting bool
+	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take its place.
+	due, stays refusal
+	evict      bool
 	// unselected is true if a filter takes the object away.
 	unselected bool
 	// refusal of a filter, or why the spread left the cluster out.
@@ -204,7 +243,12 @@ func (d *Decision) add(c *contender) {
 		t := Target(r)
 		t.Reason = cmp.Or(t.Reason, hubv1.ReasonScheduled)
 		d.Targets = append(d.Targets, t)
-	case c.held:
+		if c.due.reason != "" {
+			d.Unmoved = append(d.Unmoved, Rejection{Cluster: c.cluster.Name, Reason: c.stays.reason, Message: c.stays.message, Score: r.Score})
+		}
+	case c.evict, c.evicting && !c.unselected:
+		d.Evict = append(d.Evict, r)
+	case c.held, c.evicting:
 		d.Withdraw = append(d.Withdraw, r)
 	default:
 		d.Rejected = append(d.Rejected, r)

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +49,8 @@ type exampleCluster struct {
 	Unschedulable bool                `json:"unschedulable"`
 	Leaving       bool                `json:"leaving"`
 	Closed        bool                `json:"closed"` // to the object's namespace
+	Draining      bool                `json:"draining"`
+	AwayFor       string              `json:"awayFor"` // since it is tainted hanse.dev/unreachable:NoExecute
 }
 
 type example struct {
@@ -55,6 +59,10 @@ type example struct {
 	Object string `json:"object"`
 	// Holds names the clusters that hold the object.
 	Holds []string `json:"holds"`
+	// Evicting names those whose place others have taken.
+	Evicting []string `json:"evicting"`
+	// Divided is true if the replicas are divided.
+	Divided bool `json:"divided"`
 	// Only names the clusters that there are; unset: all of the fleet.
 	Only []string `json:"only"`
 	// With says what is otherwise than in the fleet, or which clusters there are beside it.
@@ -119,7 +127,7 @@ func decided(t *testing.T, block string, fleet []exampleCluster) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	in := Input{Placement: p, Held: set(e.Holds), Kind: kindOf(e.Object)}
+	in := Input{Placement: p, Held: set(e.Holds), Evicting: set(e.Evicting), Divided: e.Divided, Kind: kindOf(e.Object), Now: noon}
 	for _, c := range fleet {
 		if len(e.Only) > 0 && !slices.Contains(e.Only, c.Name) {
 			continue
@@ -157,14 +165,14 @@ func (c exampleCluster) with(w exampleCluster) exampleCluster {
 	c.Region, c.Zone, c.Version = cmp.Or(w.Region, c.Region), cmp.Or(w.Zone, c.Zone), cmp.Or(w.Version, c.Version)
 	c.CPU, c.Memory, c.Nodes, c.Objects = cmp.Or(w.CPU, c.CPU), cmp.Or(w.Memory, c.Memory), cmp.Or(w.Nodes, c.Nodes), cmp.Or(w.Objects, c.Objects)
 	c.Taints, c.Serves, c.Annotations = append(c.Taints, w.Taints...), w.Serves, w.Annotations
-	c.Away, c.Unschedulable, c.Leaving, c.Closed = w.Away, w.Unschedulable, w.Leaving, w.Closed
+	c.Away, c.Unschedulable, c.Leaving, c.Closed, c.Draining, c.AwayFor = w.Away, w.Unschedulable, w.Leaving, w.Closed, w.Draining, w.AwayFor
 	return c
 }
 
 func (c exampleCluster) cluster() Cluster {
 	out := Cluster{
 		Name: c.Name, Labels: map[string]string{}, Annotations: c.Annotations, Taints: c.Taints, Version: c.Version,
-		Unschedulable: c.Unschedulable, Ready: !c.Away, Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects,
+		Unschedulable: c.Unschedulable, Ready: !c.Away && c.AwayFor == "", Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects, Draining: c.Draining,
 		Nodes: hubv1.NodeSummary{Total: c.Nodes, Ready: c.Nodes},
 	}
 	for k, v := range c.Labels {
@@ -178,6 +186,11 @@ func (c exampleCluster) cluster() Cluster {
 	if c.CPU != "" {
 		out.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.CPU), corev1.ResourceMemory: resource.MustParse(cmp.Or(c.Memory, "0"))}
 		out.Capacity = out.Allocatable
+	}
+	if since, err := time.ParseDuration(c.AwayFor); err == nil {
+		at := &metav1.Time{Time: noon.Add(-since)}
+		out.Taints = append(slices.Clone(c.Taints), corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: at},
+			corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: at})
 	}
 	for kind, versions := range c.Serves {
 		if out.Served == nil {
@@ -201,6 +214,9 @@ func shown(d Decision) string {
 	for _, x := range d.Targets {
 		line(x.Cluster, "holds", x.Score, x.Reason, x.Message)
 	}
+	for _, x := range d.Evict {
+		line(x.Cluster, "evicting", x.Score, x.Reason, x.Message)
+	}
 	for _, x := range d.Withdraw {
 		line(x.Cluster, "loses", x.Score, x.Reason, x.Message)
 	}
@@ -215,6 +231,12 @@ func shown(d Decision) string {
 	}
 	for _, s := range d.Shortfalls {
 		fmt.Fprintf(&b, "short of %s\n", s.Message)
+	}
+	for _, x := range d.Unmoved {
+		fmt.Fprintf(&b, "%-6s stays: %s: %s\n", x.Cluster, x.Reason, x.Message)
+	}
+	if d.Again > 0 {
+		fmt.Fprintf(&b, "again after %s\n", d.Again)
 	}
 	if d.Kept {
 		b.WriteString("every cluster keeps what it has\n")

@@ -32,14 +32,15 @@ var filters = []filter{
 	{"names", true, true, notNamed},                 // names does not hold it
 	{"labelSelector", true, true, labelsDiffer},     // labelSelector does not match its labels
 	{"expression", true, true, saidOtherwise},       // expression, over what somebody has said of it, is false
-	{"NoExecute taints", true, true, noExecute},     // it carries a NoExecute taint that is not tolerated
+	{"NoExecute taints", true, false, noExecute},    // it carries a NoExecute taint that is not tolerated, or no longer
 	{"expression now", false, true, foundOtherwise}, // expression, over what changes by itself, is false, or gives no answer
 	{"topologyKeys", false, true, topologyMissing},  // it is in no domain of a constraint
 	{"allowedNamespaces", false, false, notAllowed}, // its allowedNamespaces leave the object's namespace out
 	{"unschedulable", false, true, unschedulable},   // its admin wants no new objects on it
+	{"drain", false, true, draining},                // it is being emptied
+	{"Ready", false, true, notReady},                // its watches do not deliver; before the taint that says so, too
 	{"NoSchedule taints", false, true, noSchedule},  // it carries a NoSchedule taint that is not tolerated
 	{"served", false, false, notServed},             // it is known not to serve the object's kind and version
-	{"Ready", false, true, notReady},                // its watches do not deliver
 }
 
 func leaving(_ *Input, c *Cluster) refusal {
@@ -106,37 +107,56 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
+// noExecute leaves the hub's own taint to due: whose cluster is away loses the object to others only. What is tolerated for a time lets no
+// new object come, which would have to go again.
 func noExecute(in *Input, c *Cluster) refusal {
-	return taintRefused(in, c, corev1.TaintEffectNoExecute)
-}
-
-func noSchedule(in *Input, c *Cluster) refusal {
-	return taintRefused(in, c, corev1.TaintEffectNoSchedule)
-}
-
-func taintRefused(in *Input, c *Cluster, effect corev1.TaintEffect) refusal {
 	for _, t := range c.Taints {
-		if t.Effect == effect && !tolerated(in.Placement.tolerations, t) {
-			return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
+		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
+			continue
+		}
+		limit, yes := tolerance(in.Placement.tolerations, t)
+		if !yes {
+			return notTolerated(t)
+		}
+		if limit == nil {
+			continue
+		}
+		there := in.Held[c.Name] || in.Evicting[c.Name]
+		if _, passed := left(t, limit, in.Now); passed || !there {
+			return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is tolerated for %d s only", t.ToString(), max(*limit, 0))}
 		}
 	}
 	return refusal{}
 }
 
-// tolerated follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match nothing.
-func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-		if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
-			return false
+func noSchedule(in *Input, c *Cluster) refusal {
+	for _, t := range c.Taints {
+		if t.Effect != corev1.TaintEffectNoSchedule {
+			continue
 		}
-		switch t.Operator {
-		case "", corev1.TolerationOpEqual:
-			return t.Value == taint.Value
-		case corev1.TolerationOpExists:
-			return true
+		if _, yes := tolerance(in.Placement.tolerations, t); !yes {
+			return notTolerated(t)
 		}
+	}
+	return refusal{}
+}
+
+func notTolerated(t corev1.Taint) refusal {
+	return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
+}
+
+// tolerates follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match nothing.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
 		return false
-	})
+	}
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual:
+		return t.Value == taint.Value
+	case corev1.TolerationOpExists:
+		return true
+	}
+	return false
 }
 
 func topologyMissing(in *Input, c *Cluster) refusal {
@@ -160,6 +180,13 @@ func unschedulable(_ *Input, c *Cluster) refusal {
 		return refusal{}
 	}
 	return refusal{hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"}
+}
+
+func draining(_ *Input, c *Cluster) refusal {
+	if !c.Draining {
+		return refusal{}
+	}
+	return refusal{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
 // notServed knows only what the cluster has answered: as long as it was not asked at all, a kind may be served.

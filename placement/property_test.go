@@ -2,8 +2,10 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,21 +17,30 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
 // genInput draws from few values, so that they meet often. What cannot be compiled is skipped.
 func genInput(t *rapid.T) Input {
 	spec := &hubv1.PlacementSpec{Clusters: genSelection(t), Spread: genSpread(t)}
+	spec.Failover.EvictAfterSeconds = rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](60), ptr.To[int32](-1)}).Draw(t, "evictAfter")
 	c, err := Compile(spec)
 	if err != nil {
 		t.Skip(err)
 	}
-	in := Input{Placement: c, Kind: widget, Held: map[string]bool{}}
+	in := Input{
+		Placement: c, Kind: widget, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Now: noon,
+		Divided: rapid.Bool().Draw(t, "divided"), MostAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
+	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {
 		in.Clusters = append(in.Clusters, genCluster(t, fmt.Sprintf("c%02d", i)))
 	}
 	for i := range 13 {
-		in.Held[fmt.Sprintf("c%02d", i)] = rapid.Bool().Draw(t, "held")
+		name := fmt.Sprintf("c%02d", i)
+		in.Held[name] = rapid.Bool().Draw(t, "held")
+		in.Evicting[name] = !in.Held[name] && rapid.IntRange(0, 5).Draw(t, "evicting") == 0
+		in.Hold[name] = rapid.SampledFrom([]string{"", "", "", "", "not now"}).Draw(t, "hold")
 	}
 	return in
 }
@@ -39,13 +50,20 @@ var words = rapid.SampledFrom([]string{"", "x", "y", "z", "not valid"})
 func genCluster(t *rapid.T, name string) Cluster {
 	effect := rapid.SampledFrom([]corev1.TaintEffect{"", "", corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule})
 	mostly := rapid.SampledFrom([]bool{true, true, true, false})
+	ready := mostly.Draw(t, "ready")
+	added := rapid.SampledFrom([]*metav1.Time{nil, {Time: noon}, {Time: noon.Add(-30 * time.Second)}, {Time: noon.Add(-time.Hour)}})
+	taints := []corev1.Taint{{Key: words.Draw(t, "key"), Value: words.Draw(t, "value"), Effect: effect.Draw(t, "effect"), TimeAdded: added.Draw(t, "added")}}
+	if !ready && rapid.Bool().Draw(t, "tainted") {
+		taints = append(taints, corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: added.Draw(t, "away")},
+			corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: added.Draw(t, "away")})
+	}
 	return Cluster{
 		Name: name,
 		Labels: map[string]string{
 			"k": words.Draw(t, "label"), hubv1.RegionLabel: words.Draw(t, "region"), hubv1.ZoneLabel: words.Draw(t, "zone"),
 		},
-		Taints:        []corev1.Taint{{Key: words.Draw(t, "key"), Value: words.Draw(t, "value"), Effect: effect.Draw(t, "effect")}},
-		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: mostly.Draw(t, "ready"),
+		Taints:        taints,
+		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: ready, Draining: !mostly.Draw(t, "kept"),
 		Leaving: !mostly.Draw(t, "stays"), NamespaceAllowed: mostly.Draw(t, "allowed"),
 		Version: rapid.SampledFrom([]string{"", "v1.30.1", "v1.36.0+k3s1", "odd"}).Draw(t, "version"),
 		Nodes:   hubv1.NodeSummary{Ready: rapid.Int32Range(-1, 3).Draw(t, "nodes")},
@@ -71,7 +89,10 @@ func genSelection(t *rapid.T) hubv1.ClusterSelection {
 	s.Names = rapid.SliceOfN(names, 0, 6).Draw(t, "names")
 	s.ExcludedNames = rapid.SliceOfN(names, 0, 2).Draw(t, "excluded")
 	s.LabelSelector = genSelector(t)
-	s.Tolerations = []corev1.Toleration{{Key: words.Draw(t, "toleratedKey"), Operator: corev1.TolerationOpExists}}
+	s.Tolerations = []corev1.Toleration{{
+		Key: words.Draw(t, "toleratedKey"), Operator: corev1.TolerationOpExists,
+		TolerationSeconds: rapid.SampledFrom([]*int64{nil, nil, ptr.To[int64](0), ptr.To[int64](45), ptr.To[int64](math.MaxInt64), ptr.To[int64](math.MinInt64)}).Draw(t, "for"),
+	}}
 	return s
 }
 
@@ -152,9 +173,13 @@ func TestADecisionIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)
 		first := Decide(in)
-		in.Held = holders(first)
+		in.Held, in.Evicting = holders(first), evicting(first)
 		for i := range in.Clusters { // the object's own weight is taken off where it is
 			in.Clusters[i].Objects = max(0, in.Clusters[i].Objects)
+		}
+		for range first.Unmoved { // each of which may be replaced now that others have lost the object
+			first = Decide(in)
+			in.Held, in.Evicting = holders(first), evicting(first)
 		}
 		second := Decide(in)
 		if diff := cmp.Diff(clustersOf(first), clustersOf(second)); diff != "" {
@@ -166,6 +191,14 @@ func TestADecisionIsStable(t *testing.T) {
 func holders(d Decision) map[string]bool {
 	out := map[string]bool{}
 	for _, x := range d.Targets {
+		out[x.Cluster] = true
+	}
+	return out
+}
+
+func evicting(d Decision) map[string]bool {
+	out := map[string]bool{}
+	for _, x := range d.Evict {
 		out[x.Cluster] = true
 	}
 	return out
@@ -199,14 +232,20 @@ func TestEveryClusterIsInExactlyOneList(t *testing.T) {
 		}
 		for _, x := range d.Withdraw {
 			lists[x.Cluster]++
-			if !in.Held[x.Cluster] {
+			if !in.Held[x.Cluster] && !in.Evicting[x.Cluster] {
 				t.Errorf("%s holds nothing and is withdrawn", x.Cluster)
 			}
 			if !slices.Contains(unselecting, x.Reason) {
 				t.Errorf("%s is withdrawn by %s, which may only keep new objects away", x.Cluster, x.Reason)
 			}
 		}
-		for _, x := range slices.Concat(d.Rejected, d.Withdraw) {
+		for _, x := range d.Evict {
+			lists[x.Cluster]++
+			if !in.Held[x.Cluster] && !in.Evicting[x.Cluster] {
+				t.Errorf("%s holds nothing and is evicted", x.Cluster)
+			}
+		}
+		for _, x := range slices.Concat(d.Rejected, d.Withdraw, d.Evict, d.Unmoved) {
 			if x.Reason == "" || x.Message == "" {
 				t.Errorf("%s is left out without a reason: %+v", x.Cluster, x)
 			}
@@ -306,11 +345,11 @@ func TestAddingAClusterMovesNothing(t *testing.T) {
 		if before.Kept {
 			t.Skip("the constraints did not hold")
 		}
-		in.Held = holders(before)
+		in.Held, in.Evicting = holders(before), evicting(before)
 		in.Clusters = append(in.Clusters, genCluster(t, "new"))
 		after := Decide(in)
 		for _, c := range clustersOf(before) {
-			if !slices.Contains(clustersOf(after), c) {
+			if !slices.Contains(clustersOf(after), c) && !evicting(after)[c] {
 				t.Fatalf("%s lost the object because another cluster came: %v, then %v", c, clustersOf(before), clustersOf(after))
 			}
 		}
@@ -327,18 +366,19 @@ func TestRemovingAClusterMovesOnlyItsShare(t *testing.T) {
 		if before.Kept || len(in.Clusters) == 0 {
 			t.Skip("nothing to remove")
 		}
-		in.Held = holders(before)
+		in.Held, in.Evicting = holders(before), evicting(before)
 		gone := rapid.IntRange(0, len(in.Clusters)-1).Draw(t, "gone")
 		name := in.Clusters[gone].Name
 		in.Clusters = slices.Delete(slices.Clone(in.Clusters), gone, gone+1)
 		delete(in.Held, name)
+		delete(in.Evicting, name)
 		after := Decide(in)
 		if after.Kept {
 			return
 		}
 		moved := 0
 		for _, c := range clustersOf(before) {
-			if c != name && !slices.Contains(clustersOf(after), c) {
+			if c != name && !slices.Contains(clustersOf(after), c) && !evicting(after)[c] {
 				moved++
 			}
 		}

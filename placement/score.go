@@ -68,7 +68,7 @@ func (c *Compiled) prefer(f *findings, cl *Cluster) {
 		f.score += part.Score
 	}
 	for _, t := range cl.Taints {
-		if t.Effect == corev1.TaintEffectPreferNoSchedule && !tolerated(c.tolerations, t) {
+		if _, yes := tolerance(c.tolerations, t); t.Effect == corev1.TaintEffectPreferNoSchedule && !yes {
 			f.parts = append(f.parts, Part{Name: "taint " + t.ToString(), Score: untoleratedWish})
 			f.score += untoleratedWish
 		}

@@ -12,6 +12,7 @@ import (
 // spread chooses among the clusters that the filters left.
 type spread struct {
 	*Compiled
+	divided  bool
 	trace    *Trace
 	decision *Decision
 	compared int
@@ -21,6 +22,7 @@ type spread struct {
 func (s *spread) choose(selected []*contender) {
 	s.builtIn(selected)
 	s.order(selected)
+	s.evict(selected)
 	group := s.group(selected)
 	if group >= 0 {
 		s.decision.Group = s.groups[group].name
@@ -35,6 +37,8 @@ func (s *spread) choose(selected []*contender) {
 	for _, c := range selected {
 		switch {
 		case c.chosen:
+		case c.evict:
+			c.refusal = c.due
 		case group >= 0 && !c.groups[group]:
 			if eligible(c) {
 				c.refusal = refusal{hubv1.ReasonOtherAffinityGroup, "affinity group " + s.decision.Group + " holds the object"}
@@ -48,14 +52,15 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected.
-func eligible(c *contender) bool { return c.held || c.open() }
+// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected. Those whose place
+// others are to take may not.
+func eligible(c *contender) bool { return !c.evict && (c.held || c.open()) }
 
-// order ranks by score, then a cluster that holds the object before others, then by name.
+// order ranks by score, then a cluster that holds the object before others, then one that was about to lose it, then by name.
 func (s *spread) order(all []*contender) {
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(a.cluster.Name, b.cluster.Name))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(first(b.held), first(a.held)), cmp.Compare(first(b.evicting), first(a.evicting)), cmp.Compare(a.cluster.Name, b.cluster.Name))
 	})
 	for i, c := range all {
 		c.rank = i
@@ -75,8 +80,13 @@ func (s *spread) group(selected []*contender) int {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage moves nothing.
-		if a := s.attempt(s.members(holding, selected, func(*contender) bool { return true })); a.satisfied() {
+		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage moves nothing,
+		// unless it is what moves the object.
+		would := func(*contender) bool { return true }
+		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
+			would = eligible
+		}
+		if a := s.attempt(s.members(holding, selected, would)); a.satisfied() {
 			s.undo(selected)
 			s.trace.step("Group", s.groups[holding].name, "it holds the object, and its clusters can satisfy the spread")
 			return holding
@@ -110,7 +120,7 @@ func (s *spread) holding(selected []*contender) int {
 	for i := range s.groups {
 		held := 0
 		for _, c := range selected {
-			if c.held && c.groups[i] {
+			if c.held && !c.evict && c.groups[i] {
 				held++
 			}
 		}
@@ -142,6 +152,8 @@ func (s *spread) restore(all []*contender, a *attempt) {
 	why := refusal{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
 		switch {
+		case c.evict:
+			c.refusal = c.due
 		case c.held:
 			c.chosen = true
 			s.trace.step("Restore", c.cluster.Name, "it holds the object, and the spread cannot be satisfied")

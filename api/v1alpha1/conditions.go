@@ -86,6 +86,18 @@ const (
 	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // spread cannot hold with the clusters that there are
 )
 
+// Reasons of failover and drain.
+const (
+	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and others took its place
+	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and others took its place
+	ReasonEvicting         = "Evicting"         // of a row: the copy is not counted and goes when its replacements are Healthy
+	ReasonDraining         = "Draining"         // of a decision: the cluster is drained and gets nothing new
+	ReasonNoReplacement    = "NoReplacement"    // of a decision and of Scheduled: no other cluster can take the place
+	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants the object on every cluster, so that none can take the place
+	ReasonTooManyAway      = "TooManyAway"      // of a decision and of Scheduled: so many clusters are away that the hub blames itself
+	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: it waits for its turn, or for the hub to make sure
+)
+
 // Reasons of rows and of the conditions over them.
 const (
 	ReasonApplied            = "Applied"

@@ -15,6 +15,7 @@ connection: {type: Direct, direct: {kubeconfigSecretRef: {name: shanghai, key: c
 taints: [{key: maintenance, value: "true", effect: NoSchedule}, {key: maintenance, effect: NoExecute}, {key: old, effect: PreferNoSchedule}]
 unschedulable: true
 allowedNamespaces: {from: Selector, selector: {matchLabels: {team: a}}}
+drain: {maxUnavailable: 3}
 leave: {policy: Delete, timeoutSeconds: 60, whenUnreachable: Abandon}
 `},
 
@@ -48,6 +49,13 @@ leave: {policy: Delete, timeoutSeconds: 60, whenUnreachable: Abandon}
 	"the same taint twice":             {spec: memberSpec + "taints: [{key: k, effect: NoExecute}, {key: k, value: v, effect: NoExecute}]", says: "spec.taints[1]: Duplicate value"},
 	"a taint without an effect":        {spec: memberSpec + "taints: [{key: k}]", says: "spec.taints[0].effect: Required value"},
 	"a taint with a misspelled effect": {spec: memberSpec + "taints: [{key: k, effect: NoExcute}]", says: "the effect of a taint is NoSchedule, PreferNoSchedule or NoExecute"},
+
+	"a taint as the hub sets it": {spec: memberSpec + "taints: [{key: hanse.dev/unreachable, effect: NoSchedule}]", says: "taints of hanse.dev/ are set by the hub, in status.taints"},
+
+	"a drain without a number":      {spec: memberSpec + "drain: {}"},
+	"a drain of one at a time":      {spec: memberSpec + "drain: {maxUnavailable: 1}"},
+	"a drain of nothing at a time":  {spec: memberSpec + "drain: {maxUnavailable: 0}", says: "maxUnavailable in body should be greater than or equal to 1"},
+	"a drain of too much at a time": {spec: memberSpec + "drain: {maxUnavailable: 10001}", says: "maxUnavailable in body should be less than or equal to 10000"},
 
 	"waiting no time before giving up":      {spec: memberSpec + "leave: {timeoutSeconds: 0, whenUnreachable: Abandon}"},
 	"waiting a week before giving up":       {spec: memberSpec + "leave: {timeoutSeconds: 604800}"},

@@ -48,18 +48,26 @@ type MemberClusterSpec struct {
 	Connection Connection `json:"connection"`
 
 	// taints keep objects away whose placement does not tolerate them. NoSchedule keeps new objects away; NoExecute also
-	// withdraws those that are there; PreferNoSchedule is a wish. At most 32.
+	// withdraws those that are there; PreferNoSchedule is a wish. What a placement tolerates for a time only is withdrawn when that has
+	// passed since timeAdded; without timeAdded it stays. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
 	// +listMapKey=effect
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="the effect of a taint is NoSchedule, PreferNoSchedule or NoExecute"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('hanse.dev/'))",message="taints of hanse.dev/ are set by the hub, in status.taints"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
 	// unschedulable keeps new objects away; those that are there stay. Default false.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
+
+	// drain moves the objects of this cluster to others and keeps new ones away. Each object gets its replacement first and leaves this cluster
+	// when that is Healthy. What no other cluster can take stays, and so does what its placement wants on every cluster.
+	// Unset: nothing is moved; what is moving already goes on.
+	// +optional
+	Drain *DrainPolicy `json:"drain,omitempty"`
 
 	// allowedNamespaces says from which hub namespaces objects may come. It does not limit cluster-scoped objects. Checked at
 	// the decision and before each write; an object whose namespace is no longer allowed is neither changed nor deleted.
@@ -72,6 +80,20 @@ type MemberClusterSpec struct {
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave,omitempty"`
 }
+
+// DrainPolicy says how fast a cluster is emptied.
+type DrainPolicy struct {
+	// maxUnavailable is how many objects of the cluster may be moving at a time: their replacement is chosen and not yet Healthy.
+	// 1 to 10000, default 10.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
+}
+
+// MostUnavailable is the default of DrainPolicy.MaxUnavailable.
+const MostUnavailable = 10
 
 // ConnectionType is how the hub reaches a member.
 // +kubebuilder:validation:Enum=Direct
@@ -226,11 +248,49 @@ type MemberClusterStatus struct {
 	// +optional
 	Nodes NodeSummary `json:"nodes,omitempty"`
 
+	// taints that the hub sets: hanse.dev/unreachable with effect NoSchedule as soon as the cluster does not answer, and with NoExecute after a
+	// grace period. timeAdded is when. Both go when the cluster answers.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=8
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// drain counts what spec.drain has left to do. Unset if nothing is drained.
+	// +optional
+	Drain *DrainStatus `json:"drain,omitempty"`
+
 	// conditions: Ready, CredentialsValid, TopologyChanged.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and cannot go on when it
+// equals staying + blocked.
+type DrainStatus struct {
+	// remaining is the number of objects that the cluster still has, those below included.
+	// +required
+	Remaining int32 `json:"remaining"`
+
+	// moving is the number of those that have a replacement, which is not yet Healthy.
+	// +required
+	Moving int32 `json:"moving"`
+
+	// blocked is the number of those that no other cluster can take now.
+	// +required
+	Blocked int32 `json:"blocked"`
+
+	// staying is the number of those that their placement wants on every cluster, as a DaemonSet wants pods on every node.
+	// +required
+	Staying int32 `json:"staying"`
+
+	// message says what is waited for, and names some of what is blocked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // ClusterVersion is what a cluster runs.

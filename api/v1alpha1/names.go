@@ -32,6 +32,9 @@ const (
 	// StatusFieldManager owns what the hub writes to the status of a hub object.
 	StatusFieldManager = "hanse-status"
 
+	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer, see MemberClusterStatus.Taints.
+	UnreachableTaint = Prefix + "unreachable"
+
 	// RegionLabel is the well-known label for the region.
 	RegionLabel = "topology.kubernetes.io/region"
 	// ZoneLabel is the well-known label for the zone.

@@ -68,6 +68,7 @@ apply:
   recreate: Never
   createNamespace: false
 deletion: {whenDeleted: Orphan, whenUnselected: Delete, propagationPolicy: Foreground}
+failover: {evictAfterSeconds: 300}
 suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
 statusAggregation: {mode: BindingOnly}
 `},
@@ -97,6 +98,11 @@ statusAggregation: {mode: BindingOnly}
 	"a name of whatever kind":            {spec: selecting(`{apiGroup: example.com, kind: "*", name: a}`), says: "kind '*' cannot be combined with name"},
 	"a rule holds for each selector":     {spec: selecting(`{kind: ConfigMap}, {kind: "*"}`), says: "resourceSelectors[1]: Invalid value: kind '*' needs"},
 	"every broken rule is named at once": {spec: selecting(`{kind: "*"}, {kind: A, name: a, labelSelector: {}}`), says: "resourceSelectors[1]: Invalid value: set name or labelSelector"},
+
+	"a failover that says nothing": {spec: placementSpec + "failover: {}"},
+	"a failover at once":           {spec: placementSpec + "failover: {evictAfterSeconds: 0}"},
+	"a failover before its time":   {spec: placementSpec + "failover: {evictAfterSeconds: -1}", says: "evictAfterSeconds in body should be greater than or equal to 0"},
+	"a failover after a week":      {spec: placementSpec + "failover: {evictAfterSeconds: 604801}", says: "evictAfterSeconds in body should be less than or equal to 604800"},
 
 	"priority 1000":                    {spec: placementSpec + "priority: 1000"},
 	"priority -1000":                   {spec: placementSpec + "priority: -1000"},

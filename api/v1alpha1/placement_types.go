@@ -134,6 +134,10 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
+	// failover says what becomes of an object whose cluster does not answer. Unset: it stays where it is.
+	// +optional
+	Failover FailoverPolicy `json:"failover,omitempty"`
+
 	// suspend stops parts of the work; what runs on members stays as it is.
 	// +optional
 	// +kubebuilder:default={}
@@ -199,7 +203,9 @@ type ClusterSelection struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
-	// tolerations of cluster taints, as for pods; tolerationSeconds is not used. At most 32.
+	// tolerations of cluster taints, as for pods. With tolerationSeconds a NoExecute taint is tolerated for so long after its timeAdded, and new
+	// objects keep away from it; of several the shortest counts. hanse.dev/unreachable is tolerated as failover says, unless a
+	// toleration names that key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -323,6 +329,17 @@ type DeletionPolicy struct {
 	// +kubebuilder:default=Background
 	// +kubebuilder:validation:Enum=Background;Foreground
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
+}
+
+// FailoverPolicy says what becomes of an object whose cluster does not answer.
+type FailoverPolicy struct {
+	// evictAfterSeconds is for how long the taint hanse.dev/unreachable:NoExecute is tolerated, which a cluster gets when it has not answered for
+	// the hub's grace period. After that another cluster takes its place, or the others its share of the replicas. The copy on it
+	// is withdrawn only when the cluster answers again and the replacement is Healthy. 0 to 604800. Unset: for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	EvictAfterSeconds *int32 `json:"evictAfterSeconds,omitempty"`
 }
 
 // SuspendPolicy stops parts of the work.

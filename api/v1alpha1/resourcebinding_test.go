@@ -3,8 +3,9 @@ package v1alpha1_test
 import "strings"
 
 const (
-	thingRef = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
-	absentIf = "set absent if and only if state is Absent"
+	thingRef   = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
+	evictingIf = "set evicting if and only if state is Evicting"
+	absentIf   = "set absent if and only if state is Absent"
 )
 
 func targeting(targets string) string { return thingRef + "clusters: [" + targets + "]\n" }
@@ -24,23 +25,30 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 	"a placement of another kind": {spec: thingRef + "placementRef: {kind: Policy, name: p, uid: u, generation: 3}", says: `spec.placementRef.kind: Unsupported value: "Policy"`},
 
 	"shares of divided replicas":             {spec: targeting(`{name: a, state: Present, replicas: 3}`) + "division: {path: /spec/replicas}"},
-	"a share of a cluster that loses it":     {spec: targeting(`{name: a, state: Absent, replicas: 0, absent: {reason: NotSelected, uid: u, policy: Orphan}}`), says: "replicas are for state Present"},
+	"a share of a cluster that loses it":     {spec: targeting(`{name: a, state: Absent, replicas: 0, absent: {reason: NotSelected, uid: u, policy: Orphan}}`), says: "replicas are for states Present and Evicting"},
+	"a share of a cluster that is evicting":  {spec: targeting(`{name: a, state: Evicting, replicas: 3, evicting: {reason: Evicted}}`)},
 	"a share below 0":                        {spec: targeting(`{name: a, state: Present, replicas: -1}`), says: "spec.clusters[0].replicas in body should be greater than or equal to 0"},
 	"a division of nothing":                  {spec: thingRef + "division: {}", says: "spec.division.path: Required value"},
 	"a division of an empty path":            {spec: thingRef + `division: {path: ""}`, says: "spec.division.path in body should be at least 1 chars long"},
 	"a division of a path of 513 characters": {spec: thingRef + "division: {path: " + strings.Repeat("a", 513) + "}", says: "spec.division.path: Too long"},
 
-	"Absent without a reason for it":  {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters[0]: Invalid value: " + absentIf},
-	"Absent with a null":              {spec: targeting(`{name: a, state: Absent, absent: null}`), says: absentIf},
-	"Present with a reason to go":     {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
-	"a target without a state":        {spec: targeting(`{name: a}`), says: "spec.clusters[0].state: Required value"},
-	"a state that is not there":       {spec: targeting(`{name: a, state: Gone}`), says: `spec.clusters[0].state: Unsupported value: "Gone"`},
-	"Absent without the object's uid": {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, policy: Delete}}`), says: "absent.uid: Required value"},
-	"Absent without a policy":         {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u}}`), says: "absent.policy: Required value"},
-	"Absent with a policy of its own": {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u, policy: Keep}}`), says: `absent.policy: Unsupported value: "Keep"`},
-	"a reason of 65 characters":       {spec: targeting(`{name: a, state: Absent, absent: {uid: u, policy: Delete, reason: ` + strings.Repeat("R", 65) + `}}`), says: "absent.reason: Too long"},
-	"a target of 64 characters":       {spec: targeting(`{state: Present, name: ` + strings.Repeat("a", 64) + `}`), says: "spec.clusters[0].name: Too long"},
-	"a target twice":                  {spec: targeting(`{name: a, state: Present}, {name: a, state: Present}`), says: "spec.clusters[1]: Duplicate value"},
-	"2000 targets":                    {spec: thingRef + "clusters: " + many(2000, "{name: eu-%d, state: Present}")},
-	"2001 targets":                    {spec: thingRef + "clusters: " + many(2001, "{name: eu-%d, state: Present}"), says: "spec.clusters: Too many: 2001"},
+	"Absent without a reason for it":   {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters[0]: Invalid value: " + absentIf},
+	"Absent with a null":               {spec: targeting(`{name: a, state: Absent, absent: null}`), says: absentIf},
+	"Present with a reason to go":      {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
+	"Evicting with replacements":       {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: [{cluster: b}, {cluster: c, digest: "12"}]}}`)},
+	"Evicting without a reason for it": {spec: targeting(`{name: a, state: Evicting}`), says: evictingIf},
+	"Present with a reason to evict":   {spec: targeting(`{name: a, state: Present, evicting: {reason: Drained}}`), says: evictingIf},
+	"Evicting with a reason to go":     {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained}, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
+	"a replacement twice":              {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: [{cluster: b}, {cluster: b}]}}`), says: "replacements[1]: Duplicate value"},
+	"101 replacements":                 {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: ` + many(101, "{cluster: eu-%d}") + `}}`), says: "replacements: Too many: 101"},
+	"a target without a state":         {spec: targeting(`{name: a}`), says: "spec.clusters[0].state: Required value"},
+	"a state that is not there":        {spec: targeting(`{name: a, state: Gone}`), says: `spec.clusters[0].state: Unsupported value: "Gone"`},
+	"Absent without the object's uid":  {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, policy: Delete}}`), says: "absent.uid: Required value"},
+	"Absent without a policy":          {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u}}`), says: "absent.policy: Required value"},
+	"Absent with a policy of its own":  {spec: targeting(`{name: a, state: Absent, absent: {reason: NotSelected, uid: u, policy: Keep}}`), says: `absent.policy: Unsupported value: "Keep"`},
+	"a reason of 65 characters":        {spec: targeting(`{name: a, state: Absent, absent: {uid: u, policy: Delete, reason: ` + strings.Repeat("R", 65) + `}}`), says: "absent.reason: Too long"},
+	"a target of 64 characters":        {spec: targeting(`{state: Present, name: ` + strings.Repeat("a", 64) + `}`), says: "spec.clusters[0].name: Too long"},
+	"a target twice":                   {spec: targeting(`{name: a, state: Present}, {name: a, state: Present}`), says: "spec.clusters[1]: Duplicate value"},
+	"2000 targets":                     {spec: thingRef + "clusters: " + many(2000, "{name: eu-%d, state: Present}")},
+	"2001 targets":                     {spec: thingRef + "clusters: " + many(2001, "{name: eu-%d, state: Present}"), says: "spec.clusters: Too many: 2001"},
 }

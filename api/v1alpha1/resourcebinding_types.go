@@ -106,7 +106,8 @@ type BindingSpec struct {
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
-	// clusters are the decision's targets. A cluster that is to lose the object is Absent; a missing entry deletes nothing.
+	// clusters are the decision's targets. A cluster whose place others take is Evicting until they are Healthy; one that is to lose the object is
+	// Absent; a missing entry deletes nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -166,12 +167,15 @@ type PlacementReference struct {
 }
 
 // TargetState says whether a cluster shall hold the object.
-// +kubebuilder:validation:Enum=Present;Absent
+// +kubebuilder:validation:Enum=Present;Evicting;Absent
 type TargetState string
 
 const (
 	// TargetPresent means that the cluster shall hold the object.
 	TargetPresent TargetState = "Present"
+	// TargetEvicting means that others take the place of the cluster. The copy that it may hold is kept up to date and no longer counted, and is
+	// withdrawn when the cluster answers and its replacements are Healthy.
+	TargetEvicting TargetState = "Evicting"
 	// TargetAbsent means that the object is to be withdrawn from the cluster.
 	TargetAbsent TargetState = "Absent"
 )
@@ -179,18 +183,19 @@ const (
 // BindingTarget is one cluster of a decision.
 //
 // +kubebuilder:validation:XValidation:rule="(self.state == 'Absent') == has(self.absent)",message="set absent if and only if state is Absent"
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.state == 'Present'",message="replicas are for state Present"
+// +kubebuilder:validation:XValidation:rule="(self.state == 'Evicting') == has(self.evicting)",message="set evicting if and only if state is Evicting"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.state != 'Absent'",message="replicas are for states Present and Evicting"
 type BindingTarget struct {
 	// name of the MemberCluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// state is Present or Absent.
+	// state is Present, Evicting or Absent.
 	// +required
 	State TargetState `json:"state"`
 
-	// replicas is the share of this cluster if the object's replicas are divided.
+	// replicas is the share of this cluster if the object's replicas are divided; of one that is Evicting, what it had.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -198,11 +203,46 @@ type BindingTarget struct {
 	// absent is set if state is Absent.
 	// +optional
 	Absent *Absence `json:"absent,omitempty"`
+
+	// evicting is set if state is Evicting.
+	// +optional
+	Evicting *Eviction `json:"evicting,omitempty"`
+}
+
+// Eviction says why a cluster's place is taken, and by whom.
+type Eviction struct {
+	// reason is Evicted (the cluster did not answer) or Drained.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+
+	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all with state Present. At most 100.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=100
+	Replacements []Replacement `json:"replacements,omitempty"`
+}
+
+// MostReplacements bounds Eviction.Replacements.
+const MostReplacements = 100
+
+// Replacement is a cluster that takes the place of another one, or a part of its replicas.
+type Replacement struct {
+	// cluster is the name of the MemberCluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+
+	// digest of the manifest that it held before; another one must be Healthy. Unset: it held none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest,omitempty"`
 }
 
 // Absence says why and how an object is withdrawn from a cluster.
 type Absence struct {
-	// reason in CamelCase, such as NotSelected or ObjectDeleted.
+	// reason in CamelCase, such as NotSelected, Evicted or ObjectDeleted.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`

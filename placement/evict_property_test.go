@@ -1,0 +1,134 @@
+package placement
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestWhatMayBeEvicted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		d := Decide(in)
+		away, all := 0, 0
+		of := map[string]*Cluster{}
+		for i := range in.Clusters {
+			c := &in.Clusters[i]
+			of[c.Name] = c
+			if !c.Leaving {
+				all++
+				if !c.Ready {
+					away++
+				}
+			}
+		}
+		most := in.MostAway
+		if most == 0 {
+			most = DefaultMostAway
+		}
+		for _, x := range d.Evict {
+			c := of[x.Cluster]
+			switch {
+			case !in.Held[x.Cluster]: // its place was taken before
+			case in.Hold[x.Cluster] != "":
+				t.Fatalf("%s is evicted, although it is held: %s", x.Cluster, in.Hold[x.Cluster])
+			case !c.Draining && c.Ready:
+				t.Fatalf("%s is evicted, and is neither drained nor away", x.Cluster)
+			case !c.Draining && away*100 > all*most:
+				t.Fatalf("%s is evicted while %d of %d clusters are away", x.Cluster, away, all)
+			}
+		}
+	})
+}
+
+// With and without eviction, an object is on as many clusters, or, if it is divided, on one that answers; and on all those that are no
+// business of the eviction.
+func TestEvictionOnlyMoves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		if in.Placement.rebalance {
+			t.Skip("rebalance was asked for")
+		}
+		moving := Decide(in)
+		kept := in
+		kept.Hold = map[string]string{}
+		for _, c := range in.Clusters {
+			kept.Hold[c.Name] = "not at all"
+		}
+		staying := Decide(kept)
+		if len(staying.Evict) > 0 && len(staying.Evict) != len(evictedBefore(in, staying)) {
+			t.Fatalf("although all is held, evicted are %v", staying.Evict)
+		}
+		if moving.Kept && !staying.Kept {
+			t.Fatal("by eviction a constraint is broken")
+		}
+		left := holders(moving)
+		for _, x := range staying.Targets {
+			if in.Held[x.Cluster] && !left[x.Cluster] && !evicting(moving)[x.Cluster] {
+				t.Fatalf("%s is no business of the eviction and loses the object", x.Cluster)
+			}
+		}
+		if len(evictedBefore(in, moving)) == len(moving.Evict) {
+			return // nothing is evicted anew
+		}
+		answering := 0
+		for _, c := range in.Clusters {
+			if left[c.Name] && c.Ready {
+				answering++
+			}
+		}
+		if answering == 0 || (!in.Divided && len(left) < len(staying.Targets)) {
+			t.Fatalf("evicted from %v, on %v, of which %d answer; without eviction on %v", moving.Evict, moving.Targets, answering, staying.Targets)
+		}
+	})
+}
+
+func evictedBefore(in Input, d Decision) []string {
+	var out []string
+	for _, x := range d.Evict {
+		if in.Evicting[x.Cluster] {
+			out = append(out, x.Cluster)
+		}
+	}
+	return out
+}
+
+func TestNothingIsEvictedBeforeItsTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		d := Decide(in)
+		if d.Again < 0 {
+			t.Fatalf("time is to change the decision in %s", d.Again)
+		}
+		if d.Again == 0 {
+			return
+		}
+		in.Now = in.Now.Add(d.Again - 1)
+		if before := Decide(in); len(before.Evict) != len(d.Evict) || len(before.Withdraw) != len(d.Withdraw) {
+			t.Fatalf("before its time something is evicted or withdrawn: %+v, then %+v", d, before)
+		}
+	})
+}
+
+func TestAClusterWithoutFailoverKeepsItsObjects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		in.Placement.evictAfter = nil
+		for _, x := range in.Placement.tolerations {
+			if x.Key == hubv1.UnreachableTaint {
+				t.Skip("a toleration says for how long")
+			}
+		}
+		for i := range in.Clusters {
+			in.Clusters[i].Draining = false
+			in.Clusters[i].Taints = []corev1.Taint{{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute}}
+		}
+		d := Decide(in)
+		if len(evictedBefore(in, d)) != len(d.Evict) || len(d.Unmoved) > 0 {
+			t.Fatalf("evicted are %v, and %v should be", d.Evict, d.Unmoved)
+		}
+	})
+}
