@@ -568,7 +568,10 @@ func suspendedScheduling(t *testing.T) {
 		return placementCondition(ctx, p, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "writing to members is suspended; 2 of 2 objects")
 	})
 	eventually(t, normal, func() error { return rowIs(ctx, second, frankfurt, metav1.ConditionFalse, hubv1.ReasonSuspended) })
-	must(t, rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended)) // its withdrawal waits
+	eventually(t, normal, func() error {
+		return says(ctx, second, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "on 1 of 1 clusters: eu-fra-1 (Suspended)")
+	})
+	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) }) // its withdrawal waits
 	must(t, heldBy(ctx, first, frankfurt, frankfurt2))
 	must(t, heldBy(ctx, second))
 	patchPlacement(t, p, `{"suspend":{"dispatching":false}}`)
