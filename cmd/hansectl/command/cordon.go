@@ -82,16 +82,19 @@ func uncordon(ctx context.Context, h *hub, name string) error {
 	if err != nil {
 		return err
 	}
-	if !cluster.Spec.Unschedulable {
+	if !cluster.Spec.Unschedulable && cluster.Spec.Drain == nil {
 		says(h.streams.Out, "membercluster/"+name, "is not cordoned")
 		return nil
 	}
-	before := cluster.DeepCopy()
-	cluster.Spec.Unschedulable = false
+	before, ended := cluster.DeepCopy(), ""
+	if cluster.Spec.Drain != nil {
+		ended = "its drain is ended; "
+	}
+	cluster.Spec.Unschedulable, cluster.Spec.Drain = false, nil
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(h.streams.Out, "membercluster/"+name, "uncordoned: it may get new objects; what went elsewhere does not come back by itself")
+	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sit may get new objects; what went elsewhere does not come back by itself", ended)
 	return nil
 }
 

@@ -35,6 +35,9 @@ type Cluster struct {
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
+	// Cordoned is true if the cluster gets no new objects, Draining if those that it has move elsewhere.
+	Cordoned bool `json:"cordoned,omitempty"`
+	Draining bool `json:"draining,omitempty"`
 }
 
 // Clusters returns the members by name. objects counts per cluster; nil if that is not known.
@@ -45,6 +48,7 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int) ClusterList
 		c := Cluster{
 			Name: m.Name, Ready: string(metav1.ConditionUnknown), Region: region(m), Version: m.Status.Version.Kubernetes,
 			ClusterID: m.Status.ClusterID, Nodes: m.Status.Nodes, Created: m.CreationTimestamp, Leaving: m.DeletionTimestamp != nil,
+			Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil,
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			c.Ready, c.Reason, c.Message = string(ready.Status), ready.Reason, ready.Message
@@ -70,7 +74,14 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		if c.Version != "" { // it was reached once
 			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
 		}
-		rows = append(rows, []string{c.Name, c.Ready, c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
+		ready := c.Ready
+		switch {
+		case c.Draining:
+			ready += ",Draining"
+		case c.Cordoned:
+			ready += ",Cordoned"
+		}
+		rows = append(rows, []string{c.Name, ready, c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
 	}
 	table(w, []string{"NAME", "READY", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON"}, rows)
 }
