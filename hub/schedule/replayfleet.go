@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -233,5 +235,26 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 		Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "it does not answer",
 		LastTransitionTime: metav1.NewTime(f.Now),
 	})
+	since := metav1.NewTime(f.Now.Add(-f.patience()))
+	out.Status.Taints = []corev1.Taint{
+		{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since},
+		{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since},
+	}
 	return out
+}
+
+// patience is longer than any placement waits for a cluster, if it does not wait for ever.
+func (f Fleet) patience() time.Duration {
+	const forEver = 1 << 32
+	longest := int64(0)
+	for _, p := range f.Placements {
+		spec := p.PlacementSpec()
+		longest = max(longest, int64(ptr.Deref(spec.Failover.EvictAfterSeconds, 0)))
+		for _, t := range spec.Clusters.Tolerations {
+			if s := ptr.Deref(t.TolerationSeconds, 0); s < forEver {
+				longest = max(longest, s)
+			}
+		}
+	}
+	return time.Duration(longest+1) * time.Second
 }

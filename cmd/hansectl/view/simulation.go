@@ -64,7 +64,7 @@ type SimulatedObject struct {
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
-	ScheduledBefore Said `json:"scheduledBefore"`
+	ScheduledBefore Said `json:"scheduledBefore,omitzero"`
 	Scheduled       Said `json:"scheduled"`
 }
 
@@ -269,7 +269,7 @@ func shareOf(n *int32) int64 {
 // same is true if nothing has changed but words.
 func (o *SimulatedObject) same() bool {
 	return sameTargets(o.Before, o.After) && len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
-		o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason
+		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
 
 func sameTargets(before, after []SimulatedTarget) bool {

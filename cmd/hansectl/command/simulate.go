@@ -1,0 +1,168 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// simulate is one run of the command.
+type simulate struct {
+	hub     *hub
+	out     output
+	files   cliresource.FilenameOptions
+	offline bool
+	all     bool
+	changes fleetChanges
+}
+
+func newSimulate(h *hub) *cobra.Command {
+	s := &simulate{hub: h}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Say what would move if clusters were lost, joined or labelled otherwise, or placements changed",
+		Long: `Say what would move if clusters were lost, joined or labelled otherwise, or placements changed.
+
+Every decision of the fleet is made by the function that the hub decides by: as things are, and again with the changes, until nothing
+moves any more, as if every cluster that answers did what it is told. The difference is printed. Nothing is written.
+
+A cluster without which is asked is one that does not answer, for longer than anything waits for it: objects whose placement says when to
+evict are moved, all others stay where they are. -f takes the files as applied to the hub; with --offline they are all that there is.
+
+Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
+		Example: `  # A region is lost
+  hansectl simulate --without-region eu-central-1
+
+  # A cluster joins, and another one gets a label
+  hansectl simulate --add-cluster us-west-2,tier=gold --set-label eu-fra-1:tier=gold
+
+  # What a changed placement would do
+  hansectl simulate -f placement.yaml
+
+  # Without a hub: what is there, and what it would be without a cluster
+  hansectl simulate --offline -f fleet/ --without-cluster eu-fra-1`,
+		Args: func(cmd *cobra.Command, args []string) error { return failed(usage(cobra.NoArgs)(cmd, args)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(cmd); err != nil {
+				return failed(err)
+			}
+			return failed(s.run(cmd.Context()))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return failed(usageError(cmd, err)) })
+	s.out.addTo(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.changes.withoutClusters, "without-cluster", nil, "A cluster that does not answer. Can be repeated.")
+	flags.StringArrayVar(&s.changes.withoutRegions, "without-region", nil, "A region of which no cluster answers. Can be repeated.")
+	flags.StringArrayVar(&s.changes.addClusters, "add-cluster", nil, "A cluster that joins: NAME[,LABEL=VALUE...], or a file with MemberClusters. Can be repeated.")
+	flags.StringArrayVar(&s.changes.setLabels, "set-label", nil, "A label of a cluster: CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take it off. Can be repeated.")
+	flags.StringSliceVarP(&s.files.Filenames, "filename", "f", nil, "Files or directories with what is taken as applied; - for standard input.")
+	flags.BoolVarP(&s.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
+	flags.BoolVar(&s.offline, "offline", false, "Ask no hub: MemberClusters, placements, objects and bindings are those of the files.")
+	flags.BoolVar(&s.all, "all", false, "Name every object and cluster, one object a line.")
+	_ = cmd.RegisterFlagCompletionFunc("without-cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeClusters(cmd, nil, typed)
+	})
+	return cmd
+}
+
+var errNoFiles = errors.New("--offline needs files: give them with -f")
+
+func (s *simulate) check(cmd *cobra.Command) error {
+	if err := s.out.check(cmd); err != nil {
+		return err
+	}
+	if s.offline && len(s.files.Filenames) == 0 {
+		return usageError(cmd, errNoFiles)
+	}
+	return nil
+}
+
+func (s *simulate) run(ctx context.Context) error {
+	said := &progress{to: s.hub.streams.ErrOut, began: time.Now()}
+	files, err := readFiles(s.files)
+	if err != nil {
+		return err
+	}
+	fleet, changed, notes, err := s.fleets(ctx, files, said)
+	if err != nil {
+		return err
+	}
+	before, err := fleet.Settle(ctx, said.decided("as it is"))
+	if err != nil {
+		return fmt.Errorf("deciding on the fleet as it is: %w", err)
+	}
+	changes, err := s.changes.applyTo(changed)
+	if err != nil {
+		return err
+	}
+	if !s.offline && !files.empty() {
+		changes = append([]string{files.said() + " applied"}, changes...)
+	}
+	if len(changes) == 0 { // where it goes, from where it is
+		return s.tell(view.Simulate(nil, before, nil, notes, s.all))
+	}
+	if n := view.Underway(before); n > 0 && (!s.offline || len(files.bindings) > 0) {
+		notes = append(notes, counted(n, "object")+" not yet where the hub will have it as things are: compared is with where it will be")
+	}
+	continueFrom(changed, before)
+	after, err := changed.Settle(ctx, said.decided("with the changes"))
+	if err != nil {
+		return fmt.Errorf("deciding on the changed fleet: %w", err)
+	}
+	return s.tell(view.Simulate(before, after, changes, notes, s.all))
+}
+
+// fleets are the one that there is, and a copy of it to be changed, in which the files are applied.
+func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress) (fleet schedule.Fleet, changed *schedule.Fleet, notes []string, err error) {
+	now := time.Now()
+	if s.offline {
+		fleet, notes = files.fleet(now, *s.hub.flags.Namespace)
+		other := fleet
+		return fleet, &other, notes, nil
+	}
+	r, err := newFleetReader(ctx, s.hub, said)
+	if err != nil {
+		return fleet, nil, nil, err
+	}
+	if fleet, err = r.read(files, now); err != nil {
+		return fleet, nil, nil, err
+	}
+	other := fleet
+	if err := files.applyTo(&other, r); err != nil {
+		return fleet, nil, nil, err
+	}
+	return fleet, &other, r.notes, nil
+}
+
+// continueFrom lets a fleet begin where another one came to rest.
+func continueFrom(f *schedule.Fleet, s *schedule.Settlement) {
+	bindings := map[any]int{}
+	for i := range s.Outcomes {
+		bindings[s.Object(i).Identity()] = i
+	}
+	f.Objects = slices.Clone(f.Objects)
+	for i := range f.Objects {
+		if j, ok := bindings[f.Objects[i].Identity()]; ok {
+			f.Objects[i].Binding = s.Outcomes[j].Binding
+		}
+	}
+}
+
+func (s *simulate) tell(result view.Simulation) error {
+	if err := s.out.print(s.hub.streams.Out, result); err != nil {
+		return err
+	}
+	if result.Changed() {
+		return &Exit{Code: 1}
+	}
+	return nil
+}

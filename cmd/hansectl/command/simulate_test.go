@@ -1,0 +1,118 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected texts under testdata")
+
+// offline runs simulate on the files of the tests, and returns what it prints and its exit code.
+func offline(t *testing.T, args ...string) (stdout string, code int, err error) {
+	t.Helper()
+	args = append([]string{"simulate", "--offline", "-f", filepath.Join("testdata", "simulate", "fleet.yaml")}, args...)
+	var out, errs bytes.Buffer
+	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	var exit *Exit
+	if errors.As(err, &exit) {
+		code = exit.Code
+	}
+	if code < 2 {
+		err = nil
+	}
+	return out.String(), code, err
+}
+
+func TestASimulationReads(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		code int
+	}{
+		"what the files would place":         {nil, 1},
+		"a region is lost":                   {[]string{"--without-region", "eu-central-1"}, 1},
+		"a region is lost, as JSON":          {[]string{"--without-region", "eu-central-1", "-o", "json"}, 1},
+		"more than half of them are lost":    {[]string{"--without-region", "eu-central-1", "--without-region", "us-east-1"}, 1},
+		"a cluster is lost, all named":       {[]string{"--without-cluster", "us-east-1", "--all"}, 1},
+		"a cluster joins by its name":        {[]string{"--add-cluster", "us-west-1,tier=gold,topology.kubernetes.io/region=us-west-1"}, 1},
+		"a cluster joins by a file":          {[]string{"--add-cluster", "testdata/simulate/joins.yaml"}, 1},
+		"a label is set":                     {[]string{"--set-label", "eu-fra-2:tier=gold"}, 1},
+		"a label is taken off":               {[]string{"--set-label", "eu-fra-1:tier-"}, 1},
+		"a label that nobody asks for":       {[]string{"--set-label", "eu-fra-1:colour=blue"}, 0},
+		"a cluster that has nothing is lost": {[]string{"--add-cluster", "new-1", "--without-cluster", "new-1"}, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, code, err := offline(t, tc.args...)
+			must(t, err)
+			if code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			got := "$ hansectl simulate --offline -f fleet.yaml " + strings.Join(tc.args, " ")
+			got = strings.TrimSpace(got) + "\n" + text
+			path := filepath.Join("testdata", "simulate", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")
+			if *update {
+				must(t, os.WriteFile(path, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+func TestSimulateNamesWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"a cluster that is not there":        {[]string{"--without-cluster", "mars-1"}, `--without-cluster "mars-1": no MemberCluster has this name: there are ap-se-1, ap-se-2, eu-fra-1`},
+		"a region that is not there":         {[]string{"--without-region", "mars"}, `--without-region "mars": no cluster is in this region: there are ap-southeast-1, eu-central-1, us-east-1`},
+		"a label of no cluster":              {[]string{"--set-label", "tier=gold"}, `--set-label "tier=gold": want CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take the label off`},
+		"a label without a value":            {[]string{"--set-label", "eu-fra-1:tier"}, `--set-label "eu-fra-1:tier": want CLUSTER:KEY=VALUE`},
+		"a label key that is none":           {[]string{"--set-label", "eu-fra-1:/=x"}, `--set-label "eu-fra-1:/=x": label key "/"`},
+		"a label value that is none":         {[]string{"--set-label", "eu-fra-1:tier=a b"}, `--set-label "eu-fra-1:tier=a b": label value "a b"`},
+		"a label of a cluster not there":     {[]string{"--set-label", "mars-1:tier=x"}, `--set-label "mars-1:tier=x": no MemberCluster has this name`},
+		"a name that is none":                {[]string{"--add-cluster", "Mars"}, `--add-cluster "Mars": name "Mars"`},
+		"a name that is taken":               {[]string{"--add-cluster", "eu-fra-1"}, `--add-cluster "eu-fra-1": there is a MemberCluster eu-fra-1 already`},
+		"a cluster with half a label":        {[]string{"--add-cluster", "mars-1,tier"}, `--add-cluster "mars-1,tier": label "tier": want KEY=VALUE`},
+		"a file that is not there":           {[]string{"--add-cluster", "mars.yaml"}, `--add-cluster "mars.yaml": reading the files: the path "mars.yaml" does not exist`},
+		"a file without a cluster":           {[]string{"--add-cluster", file("map.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")}, "the file has no MemberCluster"},
+		"files that are not there":           {[]string{"-f", "mars.yaml"}, `reading the files: the path "mars.yaml" does not exist`},
+		"a field that there is not":          {[]string{"-f", file("field.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {cluster: {}}}")}, `field.yaml: Placement.hanse.dev b/a: strict decoding error: unknown field "spec.cluster"`},
+		"an object that is there twice":      {[]string{"-f", file("twice.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")}, "twice.yaml: Namespace shop is there twice"},
+		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json or yaml`},
+		"an argument":                        {[]string{"eu-fra-1"}, `unknown command "eu-fra-1"`},
+		"a flag that there is not":           {[]string{"--without", "eu-fra-1"}, "unknown flag: --without"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, code, err := offline(t, tc.args...)
+			refused(t, err, tc.want)
+			if code != 2 || out != "" {
+				t.Errorf("exit code %d, output %q", code, out)
+			}
+		})
+	}
+	t.Run("offline without files", func(t *testing.T) {
+		_, err := run(t, "simulate", "--offline")
+		refused(t, err, "--offline needs files: give them with -f")
+	})
+}

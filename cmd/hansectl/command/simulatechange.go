@@ -1,0 +1,250 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// fleetChanges are what the flags of simulate take to be so.
+type fleetChanges struct {
+	withoutClusters, withoutRegions, addClusters, setLabels []string
+}
+
+// applyTo changes the fleet and says how, one line a change. An error names flag and value.
+func (c fleetChanges) applyTo(f *schedule.Fleet) ([]string, error) {
+	f.Clusters = slices.Clone(f.Clusters)
+	var said []string
+	for _, step := range []struct {
+		flag   string
+		values []string
+		apply  func(f *schedule.Fleet, value string) (string, error)
+	}{
+		{"add-cluster", c.addClusters, addCluster},
+		{"set-label", c.setLabels, setLabel},
+		{"without-cluster", c.withoutClusters, withoutCluster},
+		{"without-region", c.withoutRegions, withoutRegion},
+	} {
+		for _, value := range step.values {
+			what, err := step.apply(f, value)
+			if err != nil {
+				return nil, fmt.Errorf("--%s %q: %w", step.flag, value, err)
+			}
+			said = append(said, what)
+		}
+	}
+	return said, nil
+}
+
+func clusterNames(f *schedule.Fleet) string {
+	var names []string
+	for _, c := range f.Clusters {
+		names = append(names, c.Name)
+	}
+	return someOf(names)
+}
+
+// someOf reads "there are a, b and 3 more".
+func someOf(names []string) string {
+	const shown = 10
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return "there are none"
+	}
+	text := "there are " + strings.Join(names[:min(len(names), shown)], ", ")
+	if more := len(names) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func find(f *schedule.Fleet, name string) (int, error) {
+	i := slices.IndexFunc(f.Clusters, func(c *hubv1.MemberCluster) bool { return c.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("no MemberCluster has this name: %s", clusterNames(f))
+	}
+	return i, nil
+}
+
+const silent = "not answer, for longer than anything waits for it"
+
+func withoutCluster(f *schedule.Fleet, name string) (string, error) {
+	i, err := find(f, name)
+	if err != nil {
+		return "", err
+	}
+	already := schedule.IsAway(f.Clusters[i])
+	*f = f.Without(name)
+	if already {
+		return fmt.Sprintf("cluster %s, which is away already, does %s", name, silent), nil
+	}
+	return fmt.Sprintf("cluster %s does %s", name, silent), nil
+}
+
+func withoutRegion(f *schedule.Fleet, region string) (string, error) {
+	var names, regions []string
+	for _, c := range f.Clusters {
+		in := c.SelectableLabels()[hubv1.RegionLabel]
+		if in == region {
+			names = append(names, c.Name)
+		}
+		if in != "" {
+			regions = append(regions, in)
+		}
+	}
+	if region == "" || len(names) == 0 {
+		return "", fmt.Errorf("no cluster is in this region: %s", someOf(regions))
+	}
+	*f = f.Without(names...)
+	return fmt.Sprintf("region %s does %s: %s", region, silent, strings.Join(names, ", ")), nil
+}
+
+var errLabelShape = errors.New("want CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take the label off")
+
+func setLabel(f *schedule.Fleet, text string) (string, error) {
+	name, label, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", errLabelShape
+	}
+	key, value, sets := strings.Cut(label, "=")
+	if !sets {
+		if key, ok = strings.CutSuffix(label, "-"); !ok {
+			return "", errLabelShape
+		}
+	}
+	if err := checkLabel(key, value); err != nil {
+		return "", err
+	}
+	i, err := find(f, name)
+	if err != nil {
+		return "", err
+	}
+	c := f.Clusters[i].DeepCopy()
+	f.Clusters[i] = c
+	if !sets {
+		delete(c.Labels, key)
+		return fmt.Sprintf("cluster %s has no label %s", name, key), nil
+	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	c.Labels[key] = value
+	return fmt.Sprintf("cluster %s has the label %s=%s", name, key, value), nil
+}
+
+func checkLabel(key, value string) error {
+	if why := validation.IsQualifiedName(key); len(why) > 0 {
+		return fmt.Errorf("label key %q: %s", key, why[0])
+	}
+	if why := validation.IsValidLabelValue(value); len(why) > 0 {
+		return fmt.Errorf("label value %q: %s", value, why[0])
+	}
+	return nil
+}
+
+// addCluster takes a file, or a name with labels.
+func addCluster(f *schedule.Fleet, text string) (string, error) {
+	var clusters []*hubv1.MemberCluster
+	if isFile(text) {
+		files, err := readFiles(cliresource.FilenameOptions{Filenames: []string{text}})
+		if err != nil {
+			return "", err
+		}
+		if clusters = files.clusters; len(clusters) == 0 {
+			return "", errors.New("the file has no MemberCluster")
+		}
+	} else {
+		c, err := parseCluster(text)
+		if err != nil {
+			return "", err
+		}
+		clusters = append(clusters, c)
+	}
+	var said []string
+	for _, c := range clusters {
+		if _, err := find(f, c.Name); err == nil {
+			return "", fmt.Errorf("there is a MemberCluster %s already", c.Name)
+		}
+		f.Clusters = append(f.Clusters, assumed(c, f.Now))
+		said = append(said, described(c))
+	}
+	return strings.Join(said, "; "), nil
+}
+
+func isFile(text string) bool {
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(text)) || strings.ContainsRune(text, filepath.Separator) && !strings.Contains(text, ",") {
+		return true
+	}
+	_, err := os.Stat(text)
+	return err == nil
+}
+
+// parseCluster reads NAME[,LABEL=VALUE...].
+func parseCluster(text string) (*hubv1.MemberCluster, error) {
+	parts := strings.Split(text, ",")
+	if why := validation.IsDNS1123Label(parts[0]); len(why) > 0 {
+		return nil, fmt.Errorf("name %q: %s", parts[0], why[0])
+	}
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: parts[0]}}
+	for _, label := range parts[1:] {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return nil, fmt.Errorf("label %q: want KEY=VALUE", label)
+		}
+		if err := checkLabel(key, value); err != nil {
+			return nil, err
+		}
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		c.Labels[key] = value
+	}
+	return c, nil
+}
+
+// assumed is a cluster with what is taken to be so where nothing is said: it takes objects of every namespace and is Ready.
+func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
+	c = c.DeepCopy()
+	if c.Spec.AllowedNamespaces.From == "" {
+		c.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	}
+	if meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady) == nil {
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+			Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, Message: "assumed", LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	return c
+}
+
+// described says how a cluster joins, and what is not known of it.
+func described(c *hubv1.MemberCluster) string {
+	text := fmt.Sprintf("cluster %s joins", c.Name)
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		labels = append(labels, key+"="+c.Labels[key])
+	}
+	if len(labels) > 0 {
+		text += " with " + strings.Join(labels, ", ")
+	}
+	if c.Status.APIResources == nil {
+		text += ", serves every kind"
+	}
+	if c.Status.Allocatable == nil {
+		text += ", has no room where capacity counts"
+	}
+	return text
+}

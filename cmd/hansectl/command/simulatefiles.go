@@ -1,0 +1,256 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// fleetFiles are what the files of simulate hold, each thing once.
+type fleetFiles struct {
+	clusters   []*hubv1.MemberCluster
+	placements []hubv1.PlacementObject
+	bindings   []hubv1.BindingObject
+	objects    []*unstructured.Unstructured
+}
+
+// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Kinds of the hub have no unknown fields.
+func readFiles(options cliresource.FilenameOptions) (*fleetFiles, error) {
+	files := &fleetFiles{}
+	if len(options.Filenames) == 0 {
+		return files, nil
+	}
+	infos, err := cliresource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
+	if err != nil {
+		return nil, fmt.Errorf("reading the files: %w", err)
+	}
+	seen := map[hubv1.ObjectIdentity]bool{}
+	for _, info := range infos {
+		u, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		id := schedule.FleetObject{Object: u}.Identity()
+		if seen[id] {
+			return nil, fmt.Errorf("reading %s: %s is there twice", info.Source, id)
+		}
+		seen[id] = true
+		if err := files.add(u); err != nil {
+			return nil, fmt.Errorf("reading %s: %s: %w", info.Source, id, err)
+		}
+	}
+	return files, nil
+}
+
+func (f *fleetFiles) add(u *unstructured.Unstructured) error {
+	if u.GroupVersionKind().Group != hubv1.GroupVersion.Group {
+		f.objects = append(f.objects, u)
+		return nil
+	}
+	switch u.GetKind() {
+	case "MemberCluster":
+		return into(u, &f.clusters, &hubv1.MemberCluster{})
+	case "Placement":
+		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.Placement{})
+	case "ClusterPlacement":
+		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.ClusterPlacement{})
+	case "ResourceBinding":
+		return into[hubv1.BindingObject](u, &f.bindings, &hubv1.ResourceBinding{})
+	case "ClusterResourceBinding":
+		return into[hubv1.BindingObject](u, &f.bindings, &hubv1.ClusterResourceBinding{})
+	}
+	return nil // what else the hub has does not decide where objects go
+}
+
+func into[T any](u *unstructured.Unstructured, list *[]T, typed T) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
+		return err
+	}
+	*list = append(*list, typed)
+	return nil
+}
+
+func (f *fleetFiles) empty() bool {
+	return len(f.clusters)+len(f.placements)+len(f.objects) == 0
+}
+
+// said reads "2 placements and 1 object of the files are".
+func (f *fleetFiles) said() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.objects), "object"}} {
+		if p.n > 0 {
+			parts = append(parts, counted(p.n, p.what))
+		}
+	}
+	text := parts[0]
+	for i, p := range parts[1:] {
+		if i == len(parts)-2 {
+			text += " and " + p
+		} else {
+			text += ", " + p
+		}
+	}
+	if len(parts) == 1 && parts[0][:2] == "1 " {
+		return text + " of the files is"
+	}
+	return text + " of the files are"
+}
+
+// fleet is one that has nothing but the files. An object without a namespace is cluster-scoped.
+func (f *fleetFiles) fleet(now time.Time, namespace string) (schedule.Fleet, []string) {
+	fleet := schedule.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
+	for _, c := range f.clusters {
+		fleet.Clusters = append(fleet.Clusters, assumed(c, now))
+	}
+	fleet.Placements = f.placements
+	f.defaultNamespaces(namespace)
+	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
+	for _, b := range f.bindings {
+		bindings[hubv1.ObjectOf(b)] = b
+	}
+	paths := f.scalePaths()
+	for _, u := range f.objects {
+		labelsOf(fleet.NamespaceLabels, u)
+		o := schedule.FleetObject{Object: u}
+		id := o.Identity()
+		o.Binding, o.ScalePath = bindings[id], paths[id.GroupKind()]
+		if o.Binding != nil {
+			o.Refused = view.Refused(o.Binding, u)
+		}
+		delete(bindings, id)
+		fleet.Objects = append(fleet.Objects, o)
+	}
+	var notes []string
+	if len(bindings) > 0 {
+		notes = append(notes, counted(len(bindings), "binding")+" without an object in the files not considered")
+	}
+	return fleet, notes
+}
+
+// defaultNamespaces gives Placements without a namespace one.
+func (f *fleetFiles) defaultNamespaces(namespace string) {
+	for _, p := range f.placements {
+		if _, ok := p.(*hubv1.Placement); ok && p.GetNamespace() == "" {
+			if namespace == "" {
+				namespace = corev1.NamespaceDefault
+			}
+			p.SetNamespace(namespace)
+		}
+	}
+}
+
+// labelsOf notes the labels of a Namespace, and those that each namespace has of which an object is seen.
+func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
+	name := u.GetNamespace()
+	isNamespace := u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
+	if isNamespace {
+		name = u.GetName()
+	}
+	if name == "" {
+		return
+	}
+	if all[name] == nil {
+		all[name] = map[string]string{corev1.LabelMetadataName: name}
+	}
+	if isNamespace {
+		maps.Copy(all[name], u.GetLabels())
+	}
+}
+
+// scalePaths are those that definitions among the files say.
+func (f *fleetFiles) scalePaths() map[schema.GroupKind]string {
+	paths := map[schema.GroupKind]string{}
+	for _, u := range f.objects {
+		if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+		paths[schema.GroupKind{Group: group, Kind: kind}] = scalePathOf(u)
+	}
+	return paths
+}
+
+var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
+
+// applyTo changes a fleet as applying the files to the hub would.
+func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
+	if len(f.bindings) > 0 {
+		return errBindings
+	}
+	fleet.Clusters, fleet.Placements, fleet.Objects = slices.Clone(fleet.Clusters), slices.Clone(fleet.Placements), slices.Clone(fleet.Objects)
+	for _, c := range f.clusters {
+		if i, err := find(fleet, c.Name); err == nil {
+			there := fleet.Clusters[i].DeepCopy()
+			there.Labels, there.Annotations, there.Spec = c.Labels, c.Annotations, c.Spec
+			fleet.Clusters[i] = there
+			continue
+		}
+		fleet.Clusters = append(fleet.Clusters, assumed(c, fleet.Now))
+	}
+	for _, p := range f.placements {
+		applyPlacement(fleet, p)
+	}
+	fleet.NamespaceLabels = maps.Clone(fleet.NamespaceLabels)
+	places := map[hubv1.ObjectIdentity]int{}
+	for i, o := range fleet.Objects {
+		places[o.Identity()] = i
+	}
+	for _, u := range f.objects {
+		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			fleet.NamespaceLabels[u.GetName()] = maps.Clone(fleet.NamespaceLabels[u.GetName()])
+			if fleet.NamespaceLabels[u.GetName()] == nil {
+				delete(fleet.NamespaceLabels, u.GetName())
+			}
+		}
+		labelsOf(fleet.NamespaceLabels, u)
+		o := schedule.FleetObject{Object: u}
+		if i, ok := places[o.Identity()]; ok {
+			o = fleet.Objects[i]
+			u.SetUID(o.Object.GetUID())
+			u.SetGeneration(o.Object.GetGeneration())
+			o.Object = u
+			fleet.Objects[i] = o
+			continue
+		}
+		if err := r.complete(&o, f.scalePaths()); err != nil {
+			return err
+		}
+		fleet.Objects = append(fleet.Objects, o)
+	}
+	return nil
+}
+
+func applyPlacement(fleet *schedule.Fleet, p hubv1.PlacementObject) {
+	for i, there := range fleet.Placements {
+		if there.GetNamespace() != p.GetNamespace() || there.GetName() != p.GetName() {
+			continue
+		}
+		p.SetUID(there.GetUID())
+		p.SetGeneration(there.GetGeneration())
+		if !equality.Semantic.DeepEqual(there.PlacementSpec(), p.PlacementSpec()) || !equality.Semantic.DeepEqual(there.SelectedNamespaces(), p.SelectedNamespaces()) {
+			p.SetGeneration(there.GetGeneration() + 1)
+		}
+		fleet.Placements[i] = p
+		return
+	}
+	p.SetGeneration(1)
+	fleet.Placements = append(fleet.Placements, p)
+}

@@ -1,0 +1,346 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// fleetReader reads from the hub what decides on its objects.
+type fleetReader struct {
+	ctx  context.Context
+	hub  *hub
+	said *progress
+	client.Client
+	// namespace that is asked about, empty for all; home is where objects without a namespace go.
+	namespace, home string
+	notes           []string
+
+	placements []hubv1.PlacementObject
+	paths      map[schema.GroupKind]string
+	runs       *bool // the hub runs workloads
+}
+
+func newFleetReader(ctx context.Context, h *hub, said *progress) (*fleetReader, error) {
+	c, _, err := h.connect()
+	if err != nil {
+		return nil, err
+	}
+	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, paths: map[schema.GroupKind]string{}}
+	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return nil, fmt.Errorf("finding the namespace: %w", err)
+	}
+	return r, nil
+}
+
+// read reads the fleet, with the objects of all kinds that placements of the hub or of the files select.
+func (r *fleetReader) read(files *fleetFiles, now time.Time) (schedule.Fleet, error) {
+	fleet := schedule.Fleet{Now: now}
+	var members hubv1.MemberClusterList
+	if err := r.List(r.ctx, &members); err != nil {
+		if meta.IsNoMatchError(err) {
+			return fleet, errNoHub
+		}
+		return fleet, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	for i := range members.Items {
+		fleet.Clusters = append(fleet.Clusters, &members.Items[i])
+	}
+	if err := r.readPlacements(&fleet); err != nil {
+		return fleet, err
+	}
+	files.defaultNamespaces(r.home)
+	r.placements = slices.Concat(fleet.Placements, files.placements)
+	if err := r.readNamespaces(&fleet); err != nil {
+		return fleet, err
+	}
+	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
+	if err := r.readBindings(&fleet, bindings); err != nil {
+		return fleet, err
+	}
+	kinds, err := r.kinds(bindings)
+	if err != nil {
+		return fleet, err
+	}
+	for _, kind := range kinds {
+		if err := r.readObjects(&fleet, kind, bindings); err != nil {
+			return fleet, err
+		}
+	}
+	return fleet, nil
+}
+
+func (r *fleetReader) readPlacements(fleet *schedule.Fleet) error {
+	var everywhere hubv1.ClusterPlacementList
+	if err := r.unlessForbidden(r.List(r.ctx, &everywhere), "ClusterPlacements are not considered"); err != nil {
+		return fmt.Errorf("listing ClusterPlacements: %w", err)
+	}
+	for i := range everywhere.Items {
+		fleet.Placements = append(fleet.Placements, &everywhere.Items[i])
+	}
+	var here hubv1.PlacementList
+	if err := r.List(r.ctx, &here, client.InNamespace(r.namespace)); err != nil {
+		return fmt.Errorf("listing Placements: %w", err)
+	}
+	for i := range here.Items {
+		fleet.Placements = append(fleet.Placements, &here.Items[i])
+	}
+	return nil
+}
+
+func (r *fleetReader) readNamespaces(fleet *schedule.Fleet) error {
+	fleet.NamespaceLabels = map[string]map[string]string{}
+	if r.namespace != "" {
+		var ns corev1.Namespace
+		if err := r.unlessForbidden(r.Get(r.ctx, client.ObjectKey{Name: r.namespace}, &ns), "labels of the namespace are not considered"); err != nil {
+			return fmt.Errorf("reading namespace %s: %w", r.namespace, err)
+		}
+		fleet.NamespaceLabels[r.namespace] = ns.Labels
+		return nil
+	}
+	var all corev1.NamespaceList
+	if err := r.List(r.ctx, &all); err != nil {
+		return fmt.Errorf("listing namespaces: %w", err)
+	}
+	for _, ns := range all.Items {
+		fleet.NamespaceLabels[ns.Name] = ns.Labels
+	}
+	return nil
+}
+
+// readBindings reads those that are asked about, and counts the others if a placement asks how many objects each cluster has.
+func (r *fleetReader) readBindings(fleet *schedule.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
+	if r.namespace == "" {
+		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
+	}
+	here := &hubv1.ResourceBindingList{}
+	for more := true; more; more = here.Continue != "" {
+		if err := r.List(r.ctx, here, client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(here.Continue)); err != nil {
+			return fmt.Errorf("listing ResourceBindings: %w", err)
+		}
+		for i := range here.Items {
+			bindings[hubv1.ObjectOf(&here.Items[i])] = &here.Items[i]
+		}
+	}
+	if !slices.ContainsFunc(r.placements, view.NeedsCounts) {
+		return nil
+	}
+	counts, err := countSent(r.ctx, r.Client)
+	if err := r.unlessForbidden(err, "objects of other namespaces are not counted"); err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		for _, t := range b.BindingSpec().Clusters {
+			if t.State == hubv1.TargetPresent && counts != nil {
+				counts[t.Name]--
+			}
+		}
+	}
+	fleet.Elsewhere = counts
+	return nil
+}
+
+// unlessForbidden turns what the user may not read into a note.
+func (r *fleetReader) unlessForbidden(err error, so string) error {
+	said := r.hub.unlessForbidden(err, so)
+	if err != nil && said == nil {
+		r.notes = append(r.notes, so+": you may not read what is needed")
+	}
+	return said
+}
+
+// kinds are those that placements select and those that have bindings.
+func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
+	found := map[schema.GroupKind]bool{}
+	groups := map[string]bool{}
+	for id := range bindings {
+		found[id.GroupKind()] = true
+	}
+	for _, p := range r.placements {
+		for _, s := range p.PlacementSpec().ResourceSelectors {
+			if s.Kind == everyKind {
+				groups[s.APIGroup] = true
+				continue
+			}
+			found[schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}] = true
+		}
+	}
+	if len(groups) > 0 {
+		if err := r.kindsOf(groups, found); err != nil {
+			return nil, err
+		}
+	}
+	var out []schema.GroupKind
+	for gk := range found {
+		if gk.Group != hubv1.GroupVersion.Group {
+			out = append(out, gk)
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) })
+	return out, nil
+}
+
+// everyKind of a group, in a selector.
+const everyKind = "*"
+
+// kindsOf adds the kinds of groups that can be listed.
+func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind]bool) error {
+	disco, err := r.hub.flags.ToDiscoveryClient()
+	if err != nil {
+		return fmt.Errorf("connecting to the hub: %w", err)
+	}
+	lists, err := disco.ServerPreferredResources()
+	if len(lists) == 0 && err != nil {
+		return fmt.Errorf("reading the kinds of the hub: %w", err)
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || !groups[gv.Group] {
+			continue
+		}
+		for _, res := range list.APIResources {
+			if slices.Contains(res.Verbs, "list") {
+				found[schema.GroupKind{Group: gv.Group, Kind: res.Kind}] = true
+			}
+		}
+	}
+	return nil
+}
+
+// readObjects reads the objects of a kind, of those that nothing divides the metadata alone.
+func (r *fleetReader) readObjects(fleet *schedule.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
+	mapping, err := r.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		r.notes = append(r.notes, fmt.Sprintf("the hub does not serve %s: objects of this kind are not considered", kind))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the kind %s on the hub: %w", kind, err)
+	}
+	if r.namespace != "" && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return nil
+	}
+	next := ""
+	for more := true; more; more = next != "" {
+		var page []*unstructured.Unstructured
+		if page, next, err = r.page(mapping.GroupVersionKind, next); err != nil {
+			if err := r.unlessForbidden(err, fmt.Sprintf("objects of kind %s are not considered", kind)); err != nil {
+				return fmt.Errorf("listing the objects of kind %s: %w", kind, err)
+			}
+			return nil
+		}
+		for _, u := range page {
+			o := schedule.FleetObject{Object: u}
+			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if err := r.complete(&o, nil); err != nil {
+				return err
+			}
+			fleet.Objects = append(fleet.Objects, o)
+		}
+		r.said.tell("read %d objects", len(fleet.Objects))
+	}
+	return nil
+}
+
+func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*unstructured.Unstructured, next string, err error) {
+	options := []client.ListOption{client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(from)}
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if r.selected(gvk.GroupKind(), divides) {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(listKind)
+		err = r.List(r.ctx, &list, options...)
+		for i := range list.Items {
+			page = append(page, &list.Items[i])
+		}
+		return page, list.GetContinue(), err
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(listKind)
+	err = r.List(r.ctx, &list, options...)
+	for i := range list.Items {
+		m := &list.Items[i]
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetGroupVersionKind(gvk)
+		u.SetNamespace(m.Namespace)
+		u.SetName(m.Name)
+		u.SetUID(m.UID)
+		u.SetLabels(m.Labels)
+		u.SetGeneration(m.Generation)
+		u.SetDeletionTimestamp(m.DeletionTimestamp)
+		page = append(page, u)
+	}
+	return page, list.Continue, err
+}
+
+// selected is true if such a placement is in sight that may select objects of a kind.
+func (r *fleetReader) selected(kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
+	return slices.ContainsFunc(r.placements, func(p hubv1.PlacementObject) bool {
+		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {
+			return s.APIGroup == kind.Group && (s.Kind == kind.Kind || s.Kind == everyKind)
+		})
+	})
+}
+
+func divides(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() }
+
+// complete adds to an object what decides on it beside its content. known are scale paths that the hub need not be asked for.
+func (r *fleetReader) complete(o *schedule.FleetObject, known map[schema.GroupKind]string) error {
+	kind := o.Identity().GroupKind()
+	if o.Binding != nil {
+		o.Refused = view.Refused(o.Binding, o.Object)
+	} else if placement.HubWouldRun(kind, true) {
+		o.Refused = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
+	}
+	if path, ok := known[kind]; ok {
+		r.paths[kind] = path
+	}
+	if _, ok := r.paths[kind]; !ok && r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) }) {
+		path, err := scalePath(r.ctx, r.Client, kind)
+		if err != nil && !meta.IsNoMatchError(err) {
+			if err := r.unlessForbidden(err, fmt.Sprintf("the definition of %s is not considered", kind)); err != nil {
+				return err
+			}
+		}
+		r.paths[kind] = path
+	}
+	o.ScalePath = r.paths[kind]
+	return nil
+}
+
+// hubRunsWorkloads asks what the hub asks itself: whether there are nodes, or a controller-manager that works. If that cannot be read, it is taken
+// for why an object has no binding.
+func (r *fleetReader) hubRunsWorkloads() bool {
+	if r.runs != nil {
+		return *r.runs
+	}
+	runs := func() bool {
+		var nodes corev1.NodeList
+		if err := r.List(r.ctx, &nodes, client.Limit(1)); err != nil || len(nodes.Items) > 0 {
+			return true
+		}
+		var lease coordinationv1.Lease
+		if err := r.Get(r.ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}, &lease); err != nil {
+			return client.IgnoreNotFound(err) != nil
+		}
+		return lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < time.Minute
+	}()
+	r.runs = &runs
+	return runs
+}
