@@ -34,7 +34,7 @@ func main() {
 		return
 	}
 	code := 1
-	var exit *command.Exit
+	var exit *command.ExitError
 	if errors.As(err, &exit) {
 		code = exit.Code
 	}

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -198,8 +199,10 @@ func (w world) obey(b hubv1.BindingObject, generation int64) hubv1.BindingObject
 		case e.State == hubv1.TargetAbsent:
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 		default:
-			row := hubv1.ClusterRow{Name: e.Name, Generation: generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}
-			status.Clusters = append(status.Clusters, row)
+			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
+				Name: e.Name, Generation: generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
+				Digest: fmt.Sprintf("simulated-%d", out.GetGeneration()), // what was newly decided was newly sent
+			})
 		}
 	}
 	return out

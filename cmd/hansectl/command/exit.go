@@ -2,15 +2,15 @@ package command
 
 import "errors"
 
-// Exit is the result of a command whose exit code says more than that it failed.
-type Exit struct {
+// ExitError is the result of a command whose exit code says more than that it failed.
+type ExitError struct {
 	Code int
 	// Err is nil if there is nothing more to say.
 	Err error
 }
 
 // Error implements error.
-func (e *Exit) Error() string {
+func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return ""
 	}
@@ -18,13 +18,13 @@ func (e *Exit) Error() string {
 }
 
 // Unwrap implements errors.
-func (e *Exit) Unwrap() error { return e.Err }
+func (e *ExitError) Unwrap() error { return e.Err }
 
 // failed gives an error the exit code 2, for a command that has a meaning for 1.
 func failed(err error) error {
-	var exit *Exit
+	var exit *ExitError
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return &Exit{Code: 2, Err: err}
+	return &ExitError{Code: 2, Err: err}
 }

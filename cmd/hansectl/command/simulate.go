@@ -162,7 +162,7 @@ func (s *simulate) tell(result view.Simulation) error {
 		return err
 	}
 	if result.Changed() {
-		return &Exit{Code: 1}
+		return &ExitError{Code: 1}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func offline(t *testing.T, args ...string) (stdout string, code int, err error) 
 	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
 	root.SetArgs(args)
 	err = root.ExecuteContext(t.Context())
-	var exit *Exit
+	var exit *ExitError
 	if errors.As(err, &exit) {
 		code = exit.Code
 	}

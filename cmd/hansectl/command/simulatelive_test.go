@@ -81,7 +81,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 		t.Helper()
 		out, err := run(t, append([]string{"simulate", "-o", "json", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, args...)...)
 		code := 0
-		var exit *Exit
+		var exit *ExitError
 		if errors.As(err, &exit) {
 			code = exit.Code
 		}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ type SimulationSummary struct {
 	Changed int `json:"changed"`
 	// Nowhere are those that lose their last cluster that answers.
 	Nowhere int `json:"nowhere"`
-	// TooFew are those that change and are left with fewer clusters than asked for.
+	// TooFew are those that change, run somewhere, and are left with fewer clusters than asked for.
 	TooFew int `json:"tooFew"`
 	// ReplicasMoved leave one cluster for another one.
 	ReplicasMoved int64 `json:"replicasMoved"`
@@ -133,6 +134,9 @@ func Simulate(before, after *schedule.Settlement, changes, notes []string, all b
 			cmp.Compare(a.Object.Group, b.Object.Group), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	s.Clusters = count.sorted(away)
+	if slices.ContainsFunc(s.Objects, func(o SimulatedObject) bool { return o.Scheduled.Reason == hubv1.ReasonTooManyAway }) {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d clusters would be away: the hub would blame itself and move nothing from them", len(away), len(after.Clusters())))
+	}
 	return s
 }
 
@@ -281,10 +285,12 @@ func sameTargets(before, after []SimulatedTarget) bool {
 // nowhere is true if the last cluster that answers is lost.
 func (o *SimulatedObject) nowhere() bool { return o.Running == 0 && o.RunningBefore > 0 }
 
-// short is true if fewer clusters hold the object than asked for.
+// fewerThanAsked are reasons of decisions that could not choose, or replace, all clusters that they should.
+var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
+
+// short is true if fewer clusters hold the object, and answer, than asked for.
 func (o *SimulatedObject) short() bool {
-	return o.Scheduled.Status != metav1.ConditionTrue &&
-		(o.Scheduled.Reason == hubv1.ReasonNoClusterSelected || o.Scheduled.Reason == hubv1.ReasonSpreadUnsatisfied)
+	return o.Running > 0 && o.Scheduled.Status != metav1.ConditionTrue && slices.Contains(fewerThanAsked, o.Scheduled.Reason)
 }
 
 func (s *SimulationSummary) add(o SimulatedObject) {

@@ -30,13 +30,21 @@ func (s Simulation) Write(w io.Writer, _ time.Time) {
 	for _, n := range s.Notes {
 		line(w, "Note", n)
 	}
-	s.writeGroups(w, []string{"OBJECTS", "PLACEMENT", "GAINED", "LOST", "AWAY", "REPLICAS", "WHICH"}, s.Objects, func(o SimulatedObject) []string {
-		return []string{o.follows(), s.list(o.Gained), s.list(o.Lost), s.list(o.Away)}
-	}, func(objects []SimulatedObject) string { return s.shifts(objects) })
+	one := func(cell func(SimulatedObject) string) func([]SimulatedObject) string {
+		return func(group []SimulatedObject) string { return cell(group[0]) }
+	}
+	placement := column{"PLACEMENT", true, one(func(o SimulatedObject) string { return o.follows() })}
+	names := column{"WHICH", false, which}
+	s.writeGroups(w, s.Objects, placement,
+		column{"GAINED", true, one(func(o SimulatedObject) string { return s.list(o.Gained) })},
+		column{"LOST", true, one(func(o SimulatedObject) string { return s.list(o.Lost) })},
+		column{"AWAY", true, one(func(o SimulatedObject) string { return s.list(o.Away) })},
+		column{"REPLICAS", false, s.shifts}, names)
 	problems := slices.DeleteFunc(slices.Clone(s.Objects), func(o SimulatedObject) bool { return o.problem() == "" })
-	s.writeGroups(w, []string{"OBJECTS", "PLACEMENT", "RUNS ON", "NO ROOM", "PROBLEM", "WHICH"}, problems, func(o SimulatedObject) []string {
-		return []string{o.follows(), fmt.Sprintf("%d -> %d", o.RunningBefore, o.Running), o.noRoom(), o.problem()}
-	}, nil)
+	s.writeGroups(w, problems, placement,
+		column{"RUNS ON", true, one(func(o SimulatedObject) string { return fmt.Sprintf("%d -> %d", o.RunningBefore, o.Running) })},
+		column{"NO ROOM", true, one(func(o SimulatedObject) string { return o.noRoom() })},
+		names, column{"PROBLEM", true, one(func(o SimulatedObject) string { return o.problem() })})
 	s.writeClusters(w)
 }
 
@@ -82,46 +90,71 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// writeGroups writes one line for the objects that have the same cells; more adds a cell about all of them.
-func (s Simulation) writeGroups(w io.Writer, header []string, objects []SimulatedObject, cells func(SimulatedObject) []string, more func([]SimulatedObject) string) {
+// column of a table in which one line is about several objects.
+type column struct {
+	header string
+	// same is true if the objects of one line have the same cell.
+	same bool
+	cell func(group []SimulatedObject) string
+}
+
+// writeGroups writes one line for the objects that are alike.
+func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns ...column) {
 	if len(objects) == 0 {
 		return
 	}
-	groups := map[string][]SimulatedObject{}
-	var order []string
-	for i, o := range objects {
-		key := strings.Join(cells(o), "\x00")
-		if s.all {
-			key = strconv.Itoa(i)
-		}
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key] = append(groups[key], o)
-	}
-	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(groups[b]), len(groups[a])) })
-	shown := order
+	groups := s.groups(objects, columns)
+	shown := groups
 	if !s.all {
-		shown = order[:min(len(order), groupsAtMost)]
+		shown = groups[:min(len(groups), groupsAtMost)]
+	}
+	header := []string{"OBJECTS"}
+	for _, c := range columns {
+		header = append(header, c.header)
 	}
 	var rows [][]string
-	for _, key := range shown {
-		group := groups[key]
-		row := append([]string{strconv.Itoa(len(group))}, cells(group[0])...)
-		if more != nil {
-			row = append(row, more(group))
+	for _, group := range shown {
+		row := []string{strconv.Itoa(len(group))}
+		for _, c := range columns {
+			row = append(row, c.cell(group))
 		}
-		rows = append(rows, append(row, which(group)))
+		rows = append(rows, row)
 	}
 	fmt.Fprintln(w)
 	dense(w, header, rows)
-	if rest := len(order) - len(shown); rest > 0 {
+	if rest := groups[len(shown):]; len(rest) > 0 {
 		left := 0
-		for _, key := range order[len(shown):] {
-			left += len(groups[key])
+		for _, group := range rest {
+			left += len(group)
 		}
-		fmt.Fprintf(w, "and %d more lines about %d objects: see --all\n", rest, left)
+		fmt.Fprintf(w, "and %s about %s: see --all\n", counted(len(rest), "more line"), counted(left, "object"))
 	}
+}
+
+// groups of objects that are alike, the largest first; each object by itself if all are to be named.
+func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]SimulatedObject {
+	var out [][]SimulatedObject
+	places := map[string]int{}
+	for i, o := range objects {
+		var key strings.Builder
+		if s.all {
+			fmt.Fprint(&key, i)
+		}
+		for _, c := range columns {
+			if c.same {
+				key.WriteString(c.cell(objects[i:i+1]) + "\x00")
+			}
+		}
+		place, ok := places[key.String()]
+		if !ok {
+			place = len(out)
+			places[key.String()] = place
+			out = append(out, nil)
+		}
+		out[place] = append(out[place], o)
+	}
+	slices.SortStableFunc(out, func(a, b []SimulatedObject) int { return cmp.Compare(len(b), len(a)) })
+	return out
 }
 
 // dense writes a table without the columns that have nothing to say.
