@@ -105,7 +105,7 @@ func TestPatchBombsAreRefused(t *testing.T) {
 			}
 			policies := []hubv1.OverridePolicyObject{policyWith("a", tc.rules...)}
 			var err error
-			bytes, took := cost(50*time.Millisecond, func() { _, err = Render(tc.template, Cluster{}, policies, Options{}) })
+			bytes, took := cost(50*time.Millisecond, func() { _, err = render(tc.template, Cluster{}, policies) })
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %.300v, want %q", err, tc.want)
 			}

@@ -48,7 +48,7 @@ func TestADividedNumberComesBeforeTheRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rule := parseRule(t, tc.rule)
 			template := objectWith(spec())
-			got, err := Render(template, Cluster{Name: "eu-1"}, []hubv1.OverridePolicyObject{policyWith("p", rule)}, Options{Divided: tc.divided})
+			got, err := render(template, Cluster{Name: "eu-1"}, []hubv1.OverridePolicyObject{policyWith("p", rule)}, tc.divided...)
 			if diff := cmp.Diff(tc.says, message(err)); diff != "" {
 				t.Fatalf("error -want +got:\n%s", diff)
 			}
@@ -74,7 +74,7 @@ func TestWhateverTheRulesADividedNumberIsAsDecided(t *testing.T) {
 		spec := drawObject(t, 3)
 		spec["replicas"] = int64(12)
 		policy := policyWith("p", drawRule(t, "r", spec))
-		got, err := Render(objectWith(spec), Cluster{Name: "eu-1"}, []hubv1.OverridePolicyObject{policy}, Options{Divided: []Divided{{"/spec/replicas", 5}}})
+		got, err := render(objectWith(spec), Cluster{Name: "eu-1"}, []hubv1.OverridePolicyObject{policy}, Divided{"/spec/replicas", 5})
 		if err != nil {
 			return
 		}
@@ -86,7 +86,7 @@ func TestWhateverTheRulesADividedNumberIsAsDecided(t *testing.T) {
 
 func TestADividedErrorIsOfItsOwnKind(t *testing.T) {
 	rule := parseRule(t, `mergePatch: {spec: {replicas: 1}}`)
-	_, err := Render(objectWith(map[string]any{"replicas": int64(3)}), Cluster{}, []hubv1.OverridePolicyObject{policyWith("p", rule)}, Options{Divided: []Divided{{"/spec/replicas", 1}}})
+	_, err := render(objectWith(map[string]any{"replicas": int64(3)}), Cluster{}, []hubv1.OverridePolicyObject{policyWith("p", rule)}, Divided{"/spec/replicas", 1})
 	if divided := (*DividedError)(nil); !errors.As(err, &divided) || divided.Path != "/spec/replicas" {
 		t.Errorf("%v", err)
 	}

@@ -62,7 +62,11 @@ func renderFixture(t *testing.T, dir string) (text string, failed bool) {
 	if err != nil {
 		return err.Error() + "\n", true
 	}
-	result, err := Render(object, cluster, matching, Options{DeniedMetadataPrefixes: []string{"internal.example.com/"}})
+	prepared, err := Prepare(object, []string{"internal.example.com/"})
+	if err != nil {
+		return err.Error() + "\n", true
+	}
+	result, err := prepared.Render(cluster, matching, nil)
 	if err != nil {
 		return err.Error() + "\n", true
 	}

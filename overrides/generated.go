@@ -1,6 +1,9 @@
 package overrides
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // What the hub's API server fills in of some core kinds names things of the hub, and the member's API server makes its own:
 //   - the selector of a Job, and the labels of its pods by which that selects, which hold the UID of the hub's Job;
@@ -32,17 +35,18 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// dropGenerated takes that off the manifest, which is nobody else's.
-func dropGenerated(manifest map[string]any) {
+// withoutGenerated is the manifest without that. It is the manifest itself if there is nothing of the kind.
+func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return
+	drop := generated[gv.WithKind(kind).GroupKind()]
+	if err != nil || drop == nil {
+		return manifest
 	}
+	manifest = runtime.DeepCopyJSON(manifest)
 	if spec, ok := manifest["spec"].(map[string]any); ok {
-		if drop := generated[gv.WithKind(kind).GroupKind()]; drop != nil {
-			drop(spec)
-		}
+		drop(spec)
 	}
+	return manifest
 }

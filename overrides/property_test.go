@@ -101,8 +101,8 @@ func TestOrderOfPoliciesChangesNothing(t *testing.T) {
 		policies = append(policies, clusterPolicyWith("a", hubv1.TierAdmin, drawRule(t, "admin", template.Object["spec"])))
 		before := raw([]any{template, policies}).Raw
 
-		want, wantErr := Render(template, Cluster{}, policies, Options{})
-		got, gotErr := Render(template, Cluster{}, rapid.Permutation(policies).Draw(t, "order"), Options{})
+		want, wantErr := render(template, Cluster{}, policies)
+		got, gotErr := render(template, Cluster{}, rapid.Permutation(policies).Draw(t, "order"))
 		if diff := cmp.Diff([]any{want, message(wantErr)}, []any{got, message(gotErr)}); diff != "" {
 			t.Fatalf("-one order +another:\n%s", diff)
 		}
@@ -159,7 +159,7 @@ func TestStrippingTwiceIsStrippingOnce(t *testing.T) {
 }
 
 func renderWith(template *unstructured.Unstructured, policies ...hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
-	result, err := Render(template, Cluster{}, policies, Options{})
+	result, err := render(template, Cluster{}, policies)
 	return result.Manifest, err
 }
 
@@ -213,7 +213,7 @@ func FuzzRender(f *testing.F) {
 
 func checkRendered(t *testing.T, template *unstructured.Unstructured, policies []hubv1.OverridePolicyObject) {
 	t.Helper()
-	result, err := Render(template, Cluster{Name: "c"}, policies, Options{})
+	result, err := render(template, Cluster{Name: "c"}, policies)
 	if err != nil {
 		if result.Manifest != nil {
 			t.Error("a manifest came with an error")

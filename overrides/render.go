@@ -12,17 +12,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Options of Render.
-type Options struct {
-	// DeniedMetadataPrefixes are beginnings of label and annotation keys that do not travel, beside the built-in ones.
-	DeniedMetadataPrefixes []string
-	// Divided are the numbers that the cluster has its own share of. They are set before any rule.
-	Divided []Divided
-}
-
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. It shares nothing with the template.
+	// Manifest is the object for the cluster. It is not to be changed: where nothing differs, all clusters share it, and it shares its
+	// content with the template.
 	Manifest *unstructured.Unstructured
 	// Applied are the rules that made it, the lowest rank first.
 	Applied []RuleRef
@@ -36,26 +29,38 @@ type rankedRule struct {
 	change *change
 }
 
-// Render returns the template, as it is on the hub, as it should be in the cluster. The policies are those that Matching
-// returned. The error is an *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge; neither the template nor a policy is changed.
-func Render(template *unstructured.Unstructured, cluster Cluster, policies []hubv1.OverridePolicyObject, opts Options) (Result, error) {
-	stripped, invalid := strip(template, opts.DeniedMetadataPrefixes)
+// Prepared is a template without what never travels: what all clusters have in common.
+type Prepared struct{ manifest *unstructured.Unstructured }
+
+// Prepare makes ready a template, as it is on the hub. Label and annotation keys that begin with one of the prefixes do not travel, nor do
+// the built-in ones. The error is an *InvalidError or ErrTooLarge. The template is not to be changed from now on.
+func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []string) (*Prepared, error) {
+	stripped, invalid := strip(template, deniedMetadataPrefixes)
 	if invalid != nil {
-		return Result{}, invalid
+		return nil, invalid
 	}
 	if err := fits(stripped); err != nil {
-		return Result{}, err
+		return nil, err
 	}
+	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
+}
+
+// Render returns the object as it should be in the cluster. The policies are those that Matching returned; divided are the numbers that the
+// cluster has its own share of, they are set before any rule. The error is an *InvalidError, a *ConflictError, a *DividedError or
+// ErrTooLarge; no policy is changed.
+func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	rules, budget, err := applying(policies, cluster)
 	if err != nil {
 		return Result{}, err
 	}
-	manifest := runtime.DeepCopyJSON(stripped)
-	dropGenerated(manifest)
-	if err := setDivided(manifest, opts.Divided); err != nil {
+	if len(rules) == 0 && len(divided) == 0 {
+		return Result{Manifest: p.manifest}, nil
+	}
+	manifest := runtime.DeepCopyJSON(p.manifest.Object)
+	if err := setDivided(manifest, divided); err != nil {
 		return Result{}, err
 	}
-	if err := untouched(rules, opts.Divided); err != nil {
+	if err := untouched(rules, divided); err != nil {
 		return Result{}, err
 	}
 	result := Result{Manifest: &unstructured.Unstructured{Object: manifest}}

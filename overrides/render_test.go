@@ -36,7 +36,7 @@ func TestRenderRefusesMalformedTemplates(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Render(tc.template, Cluster{}, nil, Options{})
+			_, err := render(tc.template, Cluster{}, nil)
 			if diff := cmp.Diff(tc.want, message(err)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -216,7 +216,7 @@ func TestTheDearestRenderIsBounded(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			bytes, took := cost(time.Second, func() { _, err = Render(tc.template, Cluster{}, tc.policies, Options{}) })
+			bytes, took := cost(time.Second, func() { _, err = render(tc.template, Cluster{}, tc.policies) })
 			t.Logf("%s, %d KiB, %v", took, bytes>>10, err)
 			if took > time.Second || bytes > 64<<20 {
 				t.Errorf("took %s and %d KiB", took, bytes>>10)
@@ -250,7 +250,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB", kib), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Render(template, Cluster{Name: "c"}, policies, Options{}); err != nil {
+				if _, err := render(template, Cluster{Name: "c"}, policies); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -258,7 +258,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB without policies", kib), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Render(template, Cluster{Name: "c"}, nil, Options{}); err != nil {
+				if _, err := render(template, Cluster{Name: "c"}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -304,4 +304,12 @@ func TestObjectsOfTheBenchmarkHaveTheirSize(t *testing.T) {
 	if !errors.Is(fits(objectOf(2<<20).Object), ErrTooLarge) {
 		t.Error("2 MiB fit")
 	}
+}
+
+func render(template *unstructured.Unstructured, cluster Cluster, policies []hubv1.OverridePolicyObject, divided ...Divided) (Result, error) {
+	p, err := Prepare(template, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.Render(cluster, policies, divided)
 }

@@ -59,8 +59,9 @@ type Options struct {
 
 // Dispatcher keeps one queue per engaged member.
 type Dispatcher struct {
-	opts  Options
-	fresh *freshBindings
+	opts       Options
+	fresh      *freshBindings
+	renderings *renderings
 
 	mu     sync.RWMutex
 	queues map[string]*queue
@@ -74,13 +75,16 @@ func New(opts Options) *Dispatcher {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	return &Dispatcher{opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock}, queues: map[string]*queue{}}
+	return &Dispatcher{
+		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},
+		renderings: &renderings{denied: opts.DeniedMetadataPrefixes}, queues: map[string]*queue{},
+	}
 }
 
 // Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx.
 // A queue that an earlier link left behind ends when that link's context does, and the new one begins then.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
-	q, err := newQueue(cluster, d.opts, d.fresh)
+	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
 		return fmt.Errorf("making the dispatch queue of cluster %q: %w", cluster, err)
 	}

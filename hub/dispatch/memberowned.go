@@ -11,16 +11,16 @@ import (
 // digest names what is sent. Fields that are left to the member once the object is there do not count: what the template says
 // of them is for new copies only. That they are left to it does.
 func (r *run) digest(manifest *unstructured.Unstructured) string {
-	salt := []string{string(r.binding.BindingSpec().ObjectRef.UID)}
+	salt := string(r.binding.BindingSpec().ObjectRef.UID)
 	owned := r.policy().Apply.MemberOwnedFields
 	if len(owned) == 0 {
-		return overrides.Digest(manifest, salt...)
+		return r.rendering.digestOf(manifest, salt)
 	}
 	counted := manifest.DeepCopy()
 	for _, pointer := range owned {
 		unstructured.RemoveNestedField(counted.Object, steps(pointer)...)
 	}
-	return overrides.Digest(counted, append(salt, owned...)...)
+	return overrides.Digest(counted, append([]string{salt}, owned...)...)
 }
 
 // steps are the keys that a JSON pointer names.

@@ -19,6 +19,7 @@ func TestADigestDoesNotSeeWhatIsLeftToTheMember(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": replicas, "size": size}}}
 	}
 	r := newRun(&fakeCluster{}, 0)
+	r.rendering = &rendering{}
 	all := r.digest(manifest(3, 1))
 	p := &hubv1.Placement{}
 	p.Spec.Apply.MemberOwnedFields = []string{"/spec/replicas"}
@@ -52,6 +53,7 @@ func TestANoteHoldsWhileNothingChanges(t *testing.T) {
 func TestAFightIsToldUntilItIsOver(t *testing.T) {
 	seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
+	r.rendering = &rendering{}
 	for range fightRounds {
 		r.queue.fights.corrected(r.key, member.FieldDrift{Path: ".spec.replicas", Manager: "tuner"})
 	}

@@ -25,6 +25,7 @@ type queue struct {
 	cluster    string
 	opts       Options
 	fresh      *freshBindings
+	renderings *renderings
 	controller controller.TypedController[types.NamespacedName]
 	gate       *gate
 	soon, slow workqueue.TypedRateLimiter[types.NamespacedName]
@@ -39,17 +40,17 @@ type queue struct {
 	vanished map[types.NamespacedName]*member.Observation
 }
 
-func newQueue(cluster string, opts Options, fresh *freshBindings) (*queue, error) {
+func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
 	q := &queue{
 		cluster: cluster,
 		opts:    opts,
-		fresh:   fresh,
-		soon:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
-		slow:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySlowFirst, retrySlowMost),
-		fights:  newFights(opts.Clock),
-		gate:    newGate(cluster, opts.Workers, opts.Clock),
-		ended:   make(chan struct{}),
-		memory:  map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{},
+		fresh:   fresh, renderings: renderings,
+		soon:   workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySoonFirst, retrySoonMost),
+		slow:   workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retrySlowFirst, retrySlowMost),
+		fights: newFights(opts.Clock),
+		gate:   newGate(cluster, opts.Workers, opts.Clock),
+		ended:  make(chan struct{}),
+		memory: map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{

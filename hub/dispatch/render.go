@@ -36,8 +36,11 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 			"the replicas are to be divided and this cluster has no share yet, see the condition Scheduled; what runs there stays")
 		return nil, &o, nil
 	}
-	result, err := overrides.Render(template, overrides.Cluster{Name: r.target.Name, Labels: labels}, matching,
-		overrides.Options{DeniedMetadataPrefixes: r.queue.opts.DeniedMetadataPrefixes, Divided: divided})
+	r.rendering = r.queue.renderings.get(template)
+	if err := r.rendering.err; err != nil {
+		return nil, refused(reasonOf(err), err), nil
+	}
+	result, err := r.rendering.prepared.Render(overrides.Cluster{Name: r.target.Name, Labels: labels}, matching, divided)
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}

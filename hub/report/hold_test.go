@@ -34,12 +34,12 @@ func TestAWindowIsHeldForABacklog(t *testing.T) {
 		"it ends as ever with a small one": {
 			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: smallBacklog}}, want: -1,
 		},
-		"it is held for 5 s": {
-			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}}, want: 5050 * time.Millisecond,
+		"it is held for 10 s": {
+			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}}, want: 10050 * time.Millisecond,
 		},
-		"it ends after 5 s whatever there is to do": {
+		"it ends after 10 s whatever there is to do": {
 			steps: []step{
-				{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: 5050 * time.Millisecond, due: true, backlog: many},
+				{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: 10050 * time.Millisecond, due: true, backlog: many},
 			},
 			want: -1,
 		},
@@ -48,11 +48,11 @@ func TestAWindowIsHeldForABacklog(t *testing.T) {
 		},
 		"a result does not draw the end nearer": {
 			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: 60 * time.Millisecond, wake: by(soon)}},
-			want:  5050 * time.Millisecond,
+			want:  10050 * time.Millisecond,
 		},
 		"nor does the last one": {
 			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: 60 * time.Millisecond, wake: by(lastResult)}},
-			want:  5050 * time.Millisecond,
+			want:  10050 * time.Millisecond,
 		},
 		"a failure does": {
 			steps: []step{{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: 60 * time.Millisecond, wake: by(atOnce)}},
@@ -61,20 +61,20 @@ func TestAWindowIsHeldForABacklog(t *testing.T) {
 		"a failure is not held": {
 			steps: []step{{wake: by(soon)}, {at: 10 * time.Millisecond, wake: by(atOnce)}, {at: 10 * time.Millisecond, due: true, backlog: many}}, want: -1,
 		},
-		"a run that writes nothing yet does not start the 5 s anew": {
+		"a run that writes nothing yet does not start the 10 s anew": {
 			steps: []step{
 				{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: time.Second, release: true},
 				{at: time.Second, due: true}, {at: time.Second, wake: by(soon)}, {at: 1050 * time.Millisecond, due: true, backlog: many},
 			},
-			want: 5050 * time.Millisecond,
+			want: 10050 * time.Millisecond,
 		},
-		"what comes after a run has 5 s of its own": {
+		"what comes after a run has 10 s of its own": {
 			steps: []step{
 				{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: time.Second, release: true},
 				{at: time.Second, due: true}, {at: time.Second, end: true},
-				{at: 5 * time.Second, wake: by(lastResult)}, {at: 5 * time.Second, due: true, backlog: many},
+				{at: 10 * time.Second, wake: by(lastResult)}, {at: 10 * time.Second, due: true, backlog: many},
 			},
-			want: 10 * time.Second,
+			want: 20 * time.Second,
 		},
 	}
 	for name, tc := range tests {

@@ -36,7 +36,7 @@ const (
 	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
 	// objects wait for theirs. heldAtMost is for all that leads to one write.
 	smallBacklog = 32
-	heldAtMost   = 5 * time.Second
+	heldAtMost   = 10 * time.Second
 )
 
 // urgency says how much a wake-up matters.

@@ -1,0 +1,71 @@
+package dispatch
+
+import (
+	"runtime"
+	"sync"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// renderings keep what the members have in common of a template, for as long as the template is in memory: one change wakes every
+// member's queue, and where no rule applies all send the same.
+type renderings struct {
+	denied []string
+
+	mu sync.Mutex
+	of map[weak.Pointer[unstructured.Unstructured]]*rendering
+}
+
+// rendering of one template.
+type rendering struct {
+	once     sync.Once
+	prepared *overrides.Prepared
+	err      error
+
+	mu sync.Mutex
+	// shared is the manifest that was digested last, with its digest.
+	shared       *unstructured.Unstructured
+	salt, digest string
+}
+
+// get returns what is known of a template, which is never changed: another version of an object is another template.
+func (r *renderings) get(template *unstructured.Unstructured) *rendering {
+	e := r.entry(template)
+	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(template, r.denied) })
+	return e
+}
+
+func (r *renderings) entry(template *unstructured.Unstructured) *rendering {
+	key := weak.Make(template)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.of[key]; e != nil {
+		return e
+	}
+	if r.of == nil {
+		r.of = map[weak.Pointer[unstructured.Unstructured]]*rendering{}
+	}
+	e := &rendering{}
+	r.of[key] = e
+	runtime.AddCleanup(template, r.forget, key)
+	return e
+}
+
+func (r *renderings) forget(key weak.Pointer[unstructured.Unstructured]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, key)
+}
+
+// digestOf is the digest of a manifest, made once for the one that members share.
+func (e *rendering) digestOf(manifest *unstructured.Unstructured, salt string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.shared != manifest || e.salt != salt {
+		e.shared, e.salt, e.digest = manifest, salt, overrides.Digest(manifest, salt)
+	}
+	return e.digest
+}
