@@ -59,6 +59,9 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics.
 	MetricsSecure bool
+	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not answer before it is tainted
+	// NoExecute. Confirmed is not to be set.
+	Failover schedule.Failover
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 }
@@ -158,9 +161,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
 	scale := &scalePaths{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
+	failover := o.Failover.WithDefaults()
+	failover.Confirmed = confirmed(shards)
 	scheduler = schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
-		ScalePath: scale.of,
+		ScalePath: scale.of, Failover: failover,
 	})
 	policies := policystatus.New(policystatus.Options{
 		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of,
@@ -179,7 +184,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
-	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID))
+	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
 
 	store.OnChange(func(id hubv1.ObjectIdentity) {
@@ -259,10 +264,6 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 			return nil, err
 		}
 		m.kinds.Expect(groupsOf(wanted()))
-		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-			r, err := m.kinds.Find(gvk)
-			return r.GroupVersionResource, r.Namespaced, err
-		}, hubUID)
 		m.Observer = observe.New(ctx, observe.Options{
 			Cluster: name, Client: watches, HubUID: hubUID, HasStatus: m.kinds.HasStatus, OnUse: m.kinds.Use,
 			Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
@@ -277,7 +278,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				case gone: // first, so that it is known by the time the row is made
 					dispatcher.Vanished(cluster, id.BindingKey(), o)
 				case content:
-					dispatcher.Wake(cluster, id.BindingKey())
+					dispatcher.Observed(cluster, id.BindingKey(), o)
 				}
 				reporter.Wake(id.BindingKey(), cluster)
 			},
@@ -285,6 +286,10 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				go dispatcher.WakeKind(ctx, cluster, gvk.GroupKind())
 			},
 		})
+		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+			r, err := m.kinds.Find(gvk)
+			return r.GroupVersionResource, r.Namespaced, err
+		}, hubUID, m.Observer.Await)
 		return m, nil
 	}
 }

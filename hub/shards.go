@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -43,4 +44,16 @@ func (s *shards) Holds(cluster string) bool { return s.coordinator.Holds(cluster
 // Ensure implements member.Links: a link is made only while the cluster is held, and removed before it is let go.
 func (s *shards) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	s.coordinator.IfHeld(cluster, func() { s.Links.Ensure(cluster, kubeconfig, expectedID) })
+}
+
+// confirmed says whether a cluster that this replica works on has been tried. Of the clusters of other replicas it knows no more than their
+// status.
+func confirmed(s *shards) func(cluster string) bool {
+	return func(cluster string) bool {
+		if !s.Holds(cluster) {
+			return true
+		}
+		state, ok := s.State(cluster)
+		return ok && state.Ready != metav1.ConditionUnknown
+	}
 }

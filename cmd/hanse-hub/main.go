@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/placement"
 )
 
 // version is stamped by the build.
@@ -37,6 +39,9 @@ func run() error {
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Label and annotation key prefixes, separated by commas, that never travel to members, beside the built-in ones.")
+	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
+	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
+	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -47,6 +52,10 @@ func run() error {
 	}
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.Failover.Grace = *grace; o.Failover.Grace <= 0 || o.Failover.PerSecond < 1 || o.Failover.MostAway < 1 || o.Failover.MostAway > 100 {
+		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, --failover-max-away-percent is 1 to 100: have %s, %d and %d",
+			o.Failover.Grace, o.Failover.PerSecond, o.Failover.MostAway)
 	}
 	for p := range strings.SplitSeq(denied, ",") {
 		if p = strings.TrimSpace(p); p != "" {

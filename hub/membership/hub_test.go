@@ -26,7 +26,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const hubID = "the-hub-itself"
+const (
+	hubID = "the-hub-itself"
+	grace = 2 * time.Second
+)
 
 // One API server and one reconciler serve all tests; each test has clusters of its own.
 var (
@@ -78,7 +81,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	if err != nil {
 		return err
 	}
-	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), links, hubID)
+	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), links, hubID, grace)
 	links.onChange = reconciler.Wake
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err

@@ -7,6 +7,8 @@
 //   - A cluster has one MemberCluster. The one whose status names it keeps it; of two, the older.
 //   - Region and zones that were derived from nodes stay until a label says otherwise: clusters are selected by them, so
 //     that a change would move objects.
+//   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those that are there. What
+//     becomes of them is for their placements to say.
 //   - Nothing is written while nothing changes: no heartbeat, and a link that is being made after a restart leaves the
 //     status as it is.
 package membership
@@ -51,6 +53,7 @@ type Reconciler struct {
 	apiReader client.Reader
 	links     Links
 	hubID     string
+	grace     time.Duration
 
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 
@@ -61,10 +64,11 @@ type Reconciler struct {
 	capacityWritten map[string]time.Time
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace.
-func New(c client.Client, apiReader client.Reader, links Links, hubID string) *Reconciler {
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not answer before its taint
+// takes objects away from it.
+func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	return &Reconciler{
-		client: c, apiReader: apiReader, links: links, hubID: hubID,
+		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace,
 		refused: map[string]refused{}, capacityWritten: map[string]time.Time{},
 	}
 }
@@ -153,9 +157,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // it wakes when this replica takes it
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe}
+	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint}
 	if !cluster.DeletionTimestamp.IsZero() {
-		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.release}
+		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release}
 	}
 	result, err := walk(ctx, run, steps)
 	if err == nil && !run.released && r.links.Holds(req.Name) {

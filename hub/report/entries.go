@@ -70,7 +70,8 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	}
 	for cluster := range e.outcomes {
 		// A withdrawal that was done says nothing about the next one.
-		if was := stateOf(e.targets, cluster); was != "" && was != stateOf(spec.Clusters, cluster) {
+		was, is := stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)
+		if was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent)) {
 			delete(e.outcomes, cluster)
 		}
 	}
@@ -87,7 +88,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 func (e *entry) expects(cluster string, o member.Outcome) bool {
 	withdrawal := o.Reason == hubv1.ReasonWithdrawn || o.Reason == hubv1.ReasonDeleting
 	switch stateOf(e.targets, cluster) {
-	case hubv1.TargetPresent:
+	case hubv1.TargetPresent, hubv1.TargetEvicting:
 		return !withdrawal
 	case hubv1.TargetAbsent:
 		return withdrawal

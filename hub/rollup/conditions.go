@@ -42,10 +42,15 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied counts every target, also those that are to lose the object: until they have, the decision is not carried out.
+// applied counts every target that is not Evicting, also those that are to lose the object: until they have, the decision is not carried out.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
+	count := 0
 	for i, t := range byName(targets) {
+		if t.State == hubv1.TargetEvicting {
+			continue // others have taken its place
+		}
+		count++
 		switch row := rows[i]; {
 		case t.State == hubv1.TargetPresent && row.Applied == metav1.ConditionTrue, row.Reason == hubv1.ReasonWithdrawn:
 		case row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting:
@@ -58,15 +63,15 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	}
 	switch {
 	case len(failed) > 0:
-		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, failed, len(rows))
+		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, failed, count)
 	case len(unknown) > 0:
-		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, len(rows))
+		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, count)
 	case len(waiting) > 0:
-		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNotYetReported, waiting, len(rows))
-	case len(rows) == 0:
+		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNotYetReported, waiting, count)
+	case count == 0:
 		return noCluster(hubv1.ConditionApplied)
 	}
-	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, len(rows))
+	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
 // healthy counts the targets that shall hold the object.

@@ -26,6 +26,11 @@ const (
 // newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
+	if previous != nil && previous.Reason == hubv1.ReasonEvicting && t.State != hubv1.TargetEvicting {
+		counted := *previous
+		counted.Reason, counted.Message = "", ""
+		previous = &counted
+	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
 		// It tells of an earlier absence. Taken for this one, it would drop an entry whose object is still there.
 		previous = nil
@@ -44,6 +49,9 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		row = withdrawing(previous, t, fact)
 	default:
 		row = holding(previous, t, fact, in)
+	}
+	if t.State == hubv1.TargetEvicting {
+		evicting(&row, t)
 	}
 	bound(&row)
 	reported := known && (fact.IsHub || fact.Outcome != nil)
@@ -111,6 +119,30 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		row.LastObservedTime = &heard
 	}
 	return row
+}
+
+// evicting says of a row that it is not counted, unless there is a failure to tell or something is on its way.
+func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
+	if row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
+		return
+	}
+	var names []string
+	for _, r := range t.Evicting.Replacements {
+		names = append(names, r.Cluster)
+	}
+	who := "the others"
+	if len(names) > 0 {
+		who = strings.Join(names[:min(len(names), maxNamed)], ", ")
+		if more := len(names) - maxNamed; more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	held := "the copy is kept up to date and"
+	if row.Applied == metav1.ConditionUnknown {
+		held = "the cluster does not answer; what it holds"
+	}
+	row.Reason = hubv1.ReasonEvicting
+	row.Message = fmt.Sprintf("%s: %s is not counted, and goes when it answers and what took its place is healthy: %s", t.Evicting.Reason, held, who)
 }
 
 // template is the row of the hub as its own member.

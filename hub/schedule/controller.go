@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,7 +59,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, Clock and Workers are required.
+// Options of a Scheduler. All but ScalePath, Clock, Workers and Failover are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -73,6 +74,8 @@ type Options struct {
 	// Workers is the number of objects decided on at a time. Default 4.
 	Workers int
 	Clock   clock.PassiveClock
+	// Failover limits what is moved from clusters.
+	Failover Failover
 }
 
 // Scheduler decides on objects, one at a time per object.
@@ -85,6 +88,8 @@ type Scheduler struct {
 	memory     memory
 	capacities capacities
 	unanswered unanswered
+	turns      turns
+	counted    atomic.Bool // the bindings have been counted
 
 	mu    sync.Mutex
 	ctx   context.Context
@@ -100,6 +105,9 @@ func New(o Options) *Scheduler {
 		o.Clock = clock.RealClock{}
 	}
 	s := &Scheduler{Options: o, worlds: liveWorlds{reader: o.APIReader, clock: o.Clock}, deaths: deaths{clock: o.Clock}}
+	s.Failover = o.Failover.WithDefaults()
+	s.turns.Failover = s.Failover
+	s.turns.drains.wake = s.wakeObject
 	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
 	return s
 }
@@ -109,6 +117,9 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	s.wants.cache = mgr.GetCache()
 	if err := mgr.Add(s.wants); err != nil {
 		return fmt.Errorf("adding the upkeep of wanted kinds: %w", err)
+	}
+	if err := mgr.Add(drainReporter{s}); err != nil {
+		return fmt.Errorf("adding the reports on drains: %w", err)
 	}
 	c, err := controller.NewTyped("schedule", mgr, controller.TypedOptions[hubv1.ObjectIdentity]{
 		Reconciler:              s,
@@ -155,7 +166,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	if f.binding != nil && (f.binding.GetDeletionTimestamp() != nil || p.remove) {
 		act = s.release
 	}
-	if err := act(ctx, f, p); isOutdated(err) {
+	err = act(ctx, f, p)
+	s.turns.decided(id, p, err == nil)
+	if isOutdated(err) {
 		return ctrl.Result{RequeueAfter: outdatedPause}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err

@@ -71,6 +71,8 @@ var told = map[string]bool{
 	hubv1.ReasonPlacementGone:     true,
 	hubv1.ReasonDivisionRefused:   true,
 	hubv1.ReasonReplicasUnplaced:  true,
+	hubv1.ReasonNoReplacement:     true,
+	hubv1.ReasonTooManyAway:       true,
 }
 
 // announce publishes the decision and tells of it if it is another phase than before. b is the binding after the write, nil if
@@ -94,6 +96,9 @@ func (s *Scheduler) announce(f facts, p plan, b hubv1.BindingObject) {
 		s.event(f.template, p.scheduled.Reason, "Schedule", p.scheduled.Message)
 	}
 	s.leftBehind(f, p.left)
+	if len(p.leaves) > 0 && f.template != nil {
+		s.event(f.template, hubv1.ReasonEvicted, "Schedule", evictedText(p))
+	}
 }
 
 // phase is the reason of the last decision, of this process or of the one before.

@@ -17,7 +17,7 @@ import (
 // nothingNew are the reasons for which a cluster keeps the replicas that it has and gets no more of them.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
-	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true,
+	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
 }
 
 // divide gives the chosen clusters their shares, if the placement divides. A cluster that would get the object only to have no replicas of it
@@ -26,7 +26,9 @@ func (f facts) divide(p *plan, d *placement.Decision, winner hubv1.PlacementObje
 	spec := winner.PlacementSpec()
 	p.spec.Division = nil
 	for i := range p.spec.Clusters {
-		p.spec.Clusters[i].Replicas = nil
+		if e := &p.spec.Clusters[i]; e.State != hubv1.TargetEvicting || !spec.Replicas.Divides() { // which keeps what it had
+			e.Replicas = nil
+		}
 	}
 	if !spec.Replicas.Divides() {
 		return 0, 0, nil

@@ -38,9 +38,14 @@ type facts struct {
 	// capacities are for divisions; scalePath is where a division that says nothing might find the replicas.
 	capacities *capacities
 	unanswered *unanswered
-	scalePath  string
-	refused    bool // the hub itself would act on this kind
-	now        time.Time
+	turns      *turns
+	// mostAway is the percentage of clusters that may be away.
+	mostAway int
+	// noRoom is true if the replicas would have no room without a cluster that is drained.
+	noRoom    bool
+	scalePath string
+	refused   bool // the hub itself would act on this kind
+	now       time.Time
 	// holdBack keeps what a decision would take from a cluster: it has not been confirmed.
 	holdBack bool
 	// replayed is told how the decision comes about, unless it is nil.
@@ -67,7 +72,7 @@ var (
 
 // gather reads what is known of an object. What could not be read is an error or a fate of its own, never an absence.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
-	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
+	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, turns: &s.turns, mostAway: s.Failover.MostAway, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
 	binding := hubv1.NewBinding(id.BindingKey())
 	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
@@ -137,9 +142,9 @@ func (s *Scheduler) look(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// holds is true if a cluster shall hold the object: to take it from there is never decided from memory.
+// holds is true if a cluster has the object and is not about to lose it: to take it from there is never decided from memory.
 func holds(spec *hubv1.BindingSpec) bool {
-	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent })
+	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
 }
 
 // isUndecided means that the object is not there and that no read will tell why.

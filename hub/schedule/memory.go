@@ -85,8 +85,9 @@ func clusterOf(c *hubv1.MemberCluster) placement.Cluster {
 		Revision:      revision(c),
 		Labels:        c.SelectableLabels(),
 		Annotations:   c.Annotations,
-		Taints:        c.Spec.Taints,
+		Taints:        slices.Concat(c.Spec.Taints, c.Status.Taints),
 		Unschedulable: c.Spec.Unschedulable,
+		Draining:      c.Spec.Drain != nil,
 		Ready:         meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady),
 		Leaving:       c.DeletionTimestamp != nil,
 		LeavePolicy:   cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan),
@@ -161,11 +162,13 @@ func (m *memory) count(key types.NamespacedName, b hubv1.BindingObject) {
 	}
 }
 
-// bindings is the handler that keeps the counts.
-func (m *memory) bindings() toolscache.ResourceEventHandler {
+// bindings is the handler that keeps the counts, and what is moving.
+func (m *memory) bindings(d *drains) toolscache.ResourceEventHandler {
 	take := func(o any) {
 		if b, ok := o.(hubv1.BindingObject); ok {
-			m.count(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b)
+			key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+			m.count(key, b)
+			d.see(key, b)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -176,7 +179,9 @@ func (m *memory) bindings() toolscache.ResourceEventHandler {
 				o = last.Obj
 			}
 			if b, ok := o.(hubv1.BindingObject); ok {
-				m.count(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, nil)
+				key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+				m.count(key, nil)
+				d.see(key, nil)
 			}
 		},
 	}

@@ -49,7 +49,7 @@ func TestAClusterIsSeenAnewWhenItHasChanged(t *testing.T) {
 func TestTheObjectsOfAClusterAreCounted(t *testing.T) {
 	t.Parallel()
 	var m memory
-	handler := m.bindings()
+	handler := m.bindings(&drains{})
 	a, b := bound(present("eu"), present("sg")), bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, hubv1.RemovalDelete))
 	a.Name, b.Name = "a", "b"
 	counts := func() [2]int { return [2]int{m.objectsOn("eu"), m.objectsOn("sg")} }

@@ -31,6 +31,12 @@ type plan struct {
 	rejected  *hubv1.DecisionStatus
 	others    []string
 
+	// leaves are the clusters whose place others take from now on; stays are drained ones that the object cannot leave, with the reason.
+	leaves []string
+	stays  map[string]string
+	// waits is true if the object waits for its turn to be moved.
+	waits bool
+
 	// again is when time alone may change the decision; 0 if it cannot.
 	again time.Duration
 }
@@ -106,11 +112,14 @@ func (f facts) follow(choice placement.Choice) plan {
 	if err != nil {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
 	}
-	d := f.chosen(compiled)
+	d, waits := f.chosen(compiled, winner.PlacementSpec())
 	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
-	targets, withdrawn := map[string]bool{}, map[string]placement.Rejection{}
+	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
 		targets[t.Cluster] = true
+	}
+	for _, r := range d.Evict {
+		evict[r.Cluster] = true
 	}
 	for _, r := range d.Withdraw {
 		withdrawn[r.Cluster] = r
@@ -118,8 +127,12 @@ func (f facts) follow(choice placement.Choice) plan {
 	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
 		r, unselected := withdrawn[e.Name]
 		switch {
+		case targets[e.Name] && e.State == hubv1.TargetEvicting && winner.PlacementSpec().Replicas.Divides() && !f.isBack(e):
+			return e // what it had of the replicas, others have until it is well
 		case targets[e.Name]:
 			return present(e.Name)
+		case evict[e.Name]:
+			return f.evicted(restored(e), whenUnselected, winner.PlacementSpec())
 		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // leaving is settled for every kind of decision
 			return f.absent(e, r.Reason, whenUnselected)
 		}
@@ -142,24 +155,43 @@ func (f facts) follow(choice placement.Choice) plan {
 		p.others = names(choice.Others)
 		return p
 	}
+	if rest > 0 && !f.noRoom && slices.ContainsFunc(f.leaves(d), f.isDrained) {
+		f.noRoom = true
+		return f.follow(choice)
+	}
+	p.leaves, p.stays, p.waits = f.leaves(d), f.stays(d), waits > 0
+	p.again = earlier(p.again, earlier(d.Again, waits))
+	f.replace(&p)
 	p.spec.ObjectRef = f.objectRef()
 	p.spec.PlacementRef = refTo(winner)
 	p.whenDeleted = whenDeleted
 	p.others = names(choice.Others)
 	p.rejected = explained(d, winner.PlacementSpec().Spread != nil)
-	p.scheduled = withRest(summary(p.spec, d, len(f.world.clusters)), rest, total)
+	p.scheduled = f.withUnmoved(withRest(summary(p.spec, d, len(f.world.clusters)), rest, total), d)
 	return p
 }
 
-// chosen asks which clusters shall hold the object.
-func (f facts) chosen(by *placement.Compiled) placement.Decision {
+// chosen asks which clusters shall hold the object. If it is to leave one before it may, it is asked again; waits is for how long that is.
+func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d placement.Decision, waits time.Duration) {
 	held := held(f.spec())
 	in := placement.Input{
 		Placement: by,
 		Kind:      f.template.GroupVersionKind(),
 		Clusters:  f.world.snapshot(f.memory, f.id.Namespace, held),
 		Held:      held,
+		Evicting:  evicting(f.spec()),
+		Divided:   spec.Replicas.Divides(),
+		MostAway:  f.mostAway,
+		Now:       f.now,
 	}
+	d = f.asked(in)
+	if in.Hold, waits = f.notYet(d); in.Hold != nil {
+		d = f.asked(in)
+	}
+	return d, waits
+}
+
+func (f facts) asked(in placement.Input) placement.Decision {
 	if f.replayed == nil {
 		return placement.Decide(in)
 	}
@@ -254,6 +286,8 @@ var inWords = map[string]string{
 	hubv1.ReasonNotChosen:           "not needed",
 	hubv1.ReasonSpreadConstraint:    "beyond a spread constraint",
 	hubv1.ReasonSpreadUnsatisfied:   "wait for the spread to be satisfied",
+	hubv1.ReasonDraining:            "drained",
+	hubv1.ReasonEvicting:            "replaced by others",
 }
 
 // summary reads "3 of 12 clusters: 6 not selected, 2 tainted".
@@ -315,6 +349,9 @@ func rejections(d placement.Decision) []hubv1.RejectedClusters {
 	const named = 20
 	byReason := map[string]*hubv1.RejectedClusters{}
 	all := slices.Concat(d.Rejected, d.Withdraw)
+	for _, r := range d.Evict {
+		all = append(all, placement.Rejection{Cluster: r.Cluster, Reason: hubv1.ReasonEvicting, Message: r.Message})
+	}
 	slices.SortFunc(all, func(a, b placement.Rejection) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	for _, r := range all {
 		group := byReason[r.Reason]

@@ -77,7 +77,21 @@ func bindingMoved[T hubv1.BindingObject](before, after T) bool {
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		len(before.GetFinalizers()) != len(after.GetFinalizers()) ||
-		!maps.Equal(withdrawnRows(before), withdrawnRows(after))
+		!maps.Equal(withdrawnRows(before), withdrawnRows(after)) || !maps.Equal(rowsOfEviction(before), rowsOfEviction(after))
+}
+
+// rowsOfEviction is what an eviction waits for: the rows without what does not matter to it. Nil if nothing is Evicting.
+func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
+	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
+		return nil
+	}
+	status := b.BindingStatus()
+	rows := map[string]hubv1.ClusterRow{}
+	for _, r := range status.Clusters {
+		rows[r.Name] = hubv1.ClusterRow{Applied: r.Applied, Health: r.Health, Reason: r.Reason, Digest: r.Digest, Generation: r.Generation}
+	}
+	rows[""] = hubv1.ClusterRow{Generation: status.ObservedGeneration}
+	return rows
 }
 
 // withdrawnRows are the clusters whose withdrawal is confirmed, with the generation for which it is.
@@ -170,7 +184,7 @@ func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
 			if err != nil {
 				return fmt.Errorf("counting the objects of clusters: %w", err)
 			}
-			handler, err := informer.AddEventHandler(s.memory.bindings())
+			handler, err := informer.AddEventHandler(s.memory.bindings(&s.turns.drains))
 			if err != nil {
 				return fmt.Errorf("counting the objects of clusters: %w", err)
 			}
@@ -178,6 +192,7 @@ func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
 				return ctx.Err()
 			}
 		}
+		s.counted.Store(true)
 		return nil
 	})
 }
@@ -251,6 +266,7 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	s.mu.Lock()
 	s.ctx, s.queue = ctx, q
 	s.mu.Unlock()
+	s.turns.begin(s.Clock.Now())
 	for gk := range s.wants.current() {
 		addBehind(q, s.Templates.List(gk)...)
 	}

@@ -17,7 +17,7 @@ func (f facts) settle(r rule) plan {
 	p.spec.Clusters = nil
 	for _, before := range f.spec().Clusters {
 		e, dropped, why := f.next(&p, before, r)
-		taken := dropped || (before.State == hubv1.TargetPresent && e.State == hubv1.TargetAbsent)
+		taken := dropped || (before.State != e.State && (e.State == hubv1.TargetAbsent || e.State == hubv1.TargetEvicting))
 		if taken && f.holdBack {
 			p.spec.Clusters = append(p.spec.Clusters, before)
 			continue
@@ -38,7 +38,7 @@ func (f facts) next(p *plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindin
 	e = r(before)
 	c := f.world.cluster(e.Name)
 	if c != nil && c.DeletionTimestamp != nil {
-		if e.State == hubv1.TargetPresent {
+		if e.State != hubv1.TargetAbsent {
 			e = f.absent(e, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
 		}
 		refusal := f.refusal(before)
@@ -128,6 +128,17 @@ func held(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range spec.Clusters {
 		if restored(e).State == hubv1.TargetPresent {
+			out[e.Name] = true
+		}
+	}
+	return out
+}
+
+// evicting are the clusters that may hold a copy which others have taken the place of.
+func evicting(spec *hubv1.BindingSpec) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range spec.Clusters {
+		if e.State == hubv1.TargetEvicting {
 			out[e.Name] = true
 		}
 	}

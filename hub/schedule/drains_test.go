@@ -1,0 +1,128 @@
+package schedule
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func numbered(n int) key {
+	return key{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: fmt.Sprint(n)}
+}
+
+func bindingOf(id key, entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
+	b := bound(entries...)
+	b.Name = id.BindingName()
+	return b
+}
+
+func TestADrainMovesSoManyAtATime(t *testing.T) {
+	t.Parallel()
+	var woken []key
+	d := drains{wake: func(id key) { woken = append(woken, id) }}
+	moving := func(n int) *hubv1.ResourceBinding {
+		return bindingOf(numbered(n), evictedBy("eu", "Drained", "sg"), present("sg"))
+	}
+	d.see(numbered(0).BindingKey(), moving(0)) // since before this leader
+	if !d.ask("eu", numbered(1), 2) || !d.ask("eu", numbered(1), 2) {
+		t.Fatal("there is room for a second object, also if it asks twice")
+	}
+	if d.ask("eu", numbered(2), 2) || d.ask("eu", numbered(3), 2) || d.ask("eu", numbered(2), 2) {
+		t.Fatal("a third object is moved")
+	}
+	if !d.ask("sg", numbered(2), 1) {
+		t.Fatal("another cluster's drain is in the way")
+	}
+	d.decided(numbered(1), []string{"eu"}, nil)
+	d.see(numbered(1).BindingKey(), moving(1))
+	if len(woken) > 0 {
+		t.Fatalf("woken are %v, although nothing is done", woken)
+	}
+	d.see(numbered(0).BindingKey(), saying(moving(0), "sg"))
+	if diff := cmp.Diff([]key{numbered(2)}, woken); diff != "" {
+		t.Fatalf("when one has its replacement, woken are (-want +got):\n%s", diff)
+	}
+	d.decided(numbered(2), nil, map[string]string{"eu": hubv1.ReasonNoReplacement}) // it cannot go after all
+	if diff := cmp.Diff([]key{numbered(2), numbered(3)}, woken); diff != "" {
+		t.Fatalf("when one cannot go, woken are (-want +got):\n%s", diff)
+	}
+	d.decided(numbered(4), nil, map[string]string{"eu": hubv1.ReasonWantedEverywhere})
+	got, blocked := d.left("eu")
+	if diff := cmp.Diff(hubv1.DrainStatus{Remaining: 2, Moving: 1, Blocked: 1, Staying: 1}, got) + cmp.Diff([]key{numbered(2)}, blocked); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	d.see(numbered(0).BindingKey(), nil)
+	d.see(numbered(1).BindingKey(), bindingOf(numbered(1), present("sg")))
+	d.decided(numbered(2), nil, nil)
+	d.decided(numbered(4), nil, nil)
+	if got, _ := d.left("eu"); got != (hubv1.DrainStatus{}) {
+		t.Errorf("at the end %+v is left", got)
+	}
+}
+
+// Whatever order things come in, no more than so many objects are on their way, and in the end all have left.
+func TestADrainKeepsItsBound(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const most, objects = 3, 8
+		var due, unseen, moving []int
+		d := drains{wake: func(id key) {
+			n, err := strconv.Atoi(id.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			due = append(due, n)
+		}}
+		present, left := map[int]bool{}, 0
+		for n := range objects {
+			due, present[n] = append(due, n), true
+		}
+		decide := func(n int) {
+			var leaves []string
+			switch {
+			case !present[n]:
+			case d.ask("eu", numbered(n), most):
+				if rapid.IntRange(0, 3).Draw(t, "confirmed") > 0 {
+					leaves, present[n], unseen = []string{"eu"}, false, append(unseen, n)
+				} else {
+					due = append(due, n) // tried again
+				}
+			}
+			d.decided(numbered(n), leaves, nil)
+		}
+		for step := 0; left < objects; step++ {
+			if step > 1000 {
+				t.Fatalf("%d of %d have left; due are %v, on their way %v and %v", left, objects, due, unseen, moving)
+			}
+			switch rapid.SampledFrom([]string{"decide", "show", "heal"}).Draw(t, "step") {
+			case "decide":
+				if len(due) > 0 {
+					n := due[0]
+					due = due[1:]
+					decide(n)
+				}
+			case "show":
+				if len(unseen) > 0 {
+					n := unseen[0]
+					unseen, moving = unseen[1:], append(moving, n)
+					d.see(numbered(n).BindingKey(), bindingOf(numbered(n), evictedBy("eu", "Drained", "sg"), hubv1.BindingTarget{Name: "sg", State: hubv1.TargetPresent}))
+					due = append(due, n)
+				}
+			case "heal":
+				if len(moving) > 0 {
+					n := moving[0]
+					moving, left = moving[1:], left+1
+					d.see(numbered(n).BindingKey(), nil)
+				}
+			}
+			if len(unseen)+len(moving) > most {
+				t.Fatalf("on their way are %v and %v", unseen, moving)
+			}
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// drainEvery is how often the progress of drains is written, if it has moved.
+const drainEvery = 2 * time.Second
+
+// drainReporter keeps status.drain of the MemberClusters that are drained. The leader alone runs it: nobody else has decided.
+type drainReporter struct{ *Scheduler }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (drainReporter) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (r drainReporter) Start(ctx context.Context) error {
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if !r.counted.Load() {
+				continue
+			}
+			if err := r.reportDrains(ctx); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Reporting on drains")
+			}
+		}
+	}
+}
+
+func (s *Scheduler) reportDrains(ctx context.Context) error {
+	var list hubv1.MemberClusterList
+	if err := s.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		now := s.drained(c)
+		if equality.Semantic.DeepEqual(c.Status.Drain, now) {
+			continue
+		}
+		after := c.DeepCopy()
+		after.Status.Drain = now
+		if err := s.Client.Status().Patch(ctx, after, client.MergeFrom(c)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("writing status.drain of MemberCluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// drained is what a drain has left; nil if the cluster is not drained.
+func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
+	if c.Spec.Drain == nil {
+		return nil
+	}
+	present := int32(s.memory.objectsOn(c.Name))
+	left, blocked := s.turns.drains.left(c.Name)
+	leaving := left.Remaining - left.Moving
+	left.Remaining += present
+
+	var parts []string
+	say := func(n int32, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 object "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d objects %s", n, many))
+		}
+	}
+	say(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
+	say(max(0, present-left.Blocked-left.Staying), "waits for its turn", "wait for their turn")
+	if away(c) {
+		say(leaving, "has been replaced and goes when the cluster answers", "have been replaced and go when the cluster answers")
+	} else {
+		say(leaving, "is being withdrawn", "are being withdrawn")
+	}
+	say(left.Blocked, "cannot go to another cluster", "cannot go to another cluster")
+	if len(blocked) > 0 {
+		var named []string
+		for _, id := range blocked {
+			named = append(named, id.String())
+		}
+		parts[len(parts)-1] += ", such as " + strings.Join(named, ", ")
+	}
+	say(left.Staying, "stays: its placement wants it on every cluster", "stay: their placements want them on every cluster")
+	if parts == nil {
+		parts = []string{"nothing is left"}
+	}
+	left.Message = short(strings.Join(parts, "; "))
+	return ptr.To(left)
+}
