@@ -239,9 +239,9 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 		LastTransitionTime: metav1.NewTime(f.Now),
 	})
 	since := metav1.NewTime(f.Now.Add(-f.patience()))
-	out.Status.Taints = []corev1.Taint{
-		{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since},
-		{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since},
+	out.Status.Taints = slices.DeleteFunc(out.Status.Taints, func(t corev1.Taint) bool { return t.Key == hubv1.UnreachableTaint })
+	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule} {
+		out.Status.Taints = append(out.Status.Taints, corev1.Taint{Key: hubv1.UnreachableTaint, Effect: effect, TimeAdded: &since})
 	}
 	return out
 }

@@ -72,6 +72,14 @@ func TestASimulationReads(t *testing.T) {
 	}
 }
 
+func TestTheDocumentedSimulationIsWhatIsPrinted(t *testing.T) {
+	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "hansectl.md"))
+	must(t, err)
+	printed, err := os.ReadFile(filepath.Join("testdata", "simulate", "a-region-is-lost.txt"))
+	must(t, err)
+	wants(t, string(docs), string(printed))
+}
+
 func TestSimulateNamesWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -208,17 +208,18 @@ func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
 	for _, p := range f.placements {
 		applyPlacement(fleet, p)
 	}
-	fleet.NamespaceLabels = maps.Clone(fleet.NamespaceLabels)
+	labels := map[string]map[string]string{}
+	for namespace, of := range fleet.NamespaceLabels {
+		labels[namespace] = maps.Clone(of)
+	}
+	fleet.NamespaceLabels = labels
 	places := map[hubv1.ObjectIdentity]int{}
 	for i, o := range fleet.Objects {
 		places[o.Identity()] = i
 	}
 	for _, u := range f.objects {
-		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-			fleet.NamespaceLabels[u.GetName()] = maps.Clone(fleet.NamespaceLabels[u.GetName()])
-			if fleet.NamespaceLabels[u.GetName()] == nil {
-				delete(fleet.NamespaceLabels, u.GetName())
-			}
+		if err := r.locate(u); err != nil {
+			return err
 		}
 		labelsOf(fleet.NamespaceLabels, u)
 		o := schedule.FleetObject{Object: u}

@@ -141,8 +141,8 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 	})
 	t.Run("a new object", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "object.yaml")
-		must(t, os.WriteFile(file, []byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: db, namespace: shop}, spec: {replicas: 2}}`), 0o600))
-		s, _ := simulated(t, "-f", file)
+		must(t, os.WriteFile(file, []byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: db}, spec: {replicas: 2}}`), 0o600))
+		s, _ := simulated(t, "-f", file, "-n", "shop")
 		is(t, s, "db", "ap-se-1", "cn-sha-1")
 	})
 	t.Run("nothing changes", func(t *testing.T) {

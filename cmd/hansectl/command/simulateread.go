@@ -300,6 +300,22 @@ func (r *fleetReader) selected(kind schema.GroupKind, such func(hubv1.PlacementO
 
 func divides(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() }
 
+// locate gives an object without a namespace one, if its kind has namespaces.
+func (r *fleetReader) locate(u *unstructured.Unstructured) error {
+	if u.GetNamespace() != "" {
+		return nil
+	}
+	gvk := u.GroupVersionKind()
+	mapping, err := r.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("finding the kind %s on the hub: %w", gvk.GroupKind(), err)
+	}
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		u.SetNamespace(r.home)
+	}
+	return nil
+}
+
 // complete adds to an object what decides on it beside its content. known are scale paths that the hub need not be asked for.
 func (r *fleetReader) complete(o *schedule.FleetObject, known map[schema.GroupKind]string) error {
 	kind := o.Identity().GroupKind()
