@@ -1,6 +1,7 @@
 package kindwatch
 
 import (
+	"bytes"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +13,8 @@ import (
 )
 
 // NewClient returns a dynamic client that parses each object once. The one of client-go gives the same answers, but looks through
-// the JSON of every object and of every event of a watch about ten times, which costs more than all else that is done with it.
+// the JSON of every object and of every event of a watch about ten times, which costs more than all else that is done with it. What its
+// watches bring is for this package alone: it is read when it is needed.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
@@ -46,8 +48,11 @@ type objects struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
 func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into == nil {
+		return s.unread(data, defaults)
+	}
 	u, ok := into.(*unstructured.Unstructured)
-	if into != nil && !ok {
+	if !ok {
 		return s.Serializer.Decode(data, defaults, into)
 	}
 	object := map[string]any{}
@@ -58,9 +63,6 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	if object["kind"] == "Status" || isList {
 		return s.Serializer.Decode(data, defaults, into)
 	}
-	if u == nil {
-		u = &unstructured.Unstructured{}
-	}
 	read := &unstructured.Unstructured{Object: object}
 	gvk := read.GroupVersionKind()
 	if gvk.Kind == "" || gvk.Version == "" {
@@ -68,4 +70,13 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	}
 	u.Object = object
 	return u, &gvk, nil
+}
+
+// unread is how the object of an event is decoded: no more of it than is needed. The event holds until the next one, the object longer.
+func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
+	g, ok := look(data)
+	if !ok || g.kind == "Status" {
+		return s.Serializer.Decode(data, defaults, nil)
+	}
+	return &unread{data: bytes.Clone(data), glance: g}, &schema.GroupVersionKind{Kind: g.kind}, nil
 }

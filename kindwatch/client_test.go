@@ -21,6 +21,7 @@ func TestTheClientReadsWhatTheOneOfClientGoReads(t *testing.T) {
 		return info
 	}
 	object := func() runtime.Object { return &unstructured.Unstructured{} }
+	list := func() runtime.Object { return &unstructured.UnstructuredList{} }
 	event := func() runtime.Object { return &metav1.WatchEvent{} }
 	tests := map[string]struct {
 		data string
@@ -30,8 +31,8 @@ func TestTheClientReadsWhatTheOneOfClientGoReads(t *testing.T) {
 		"an object of unknown kind":     {data: `{"apiVersion":"a/v1","kind":"K","spec":{"i":9007199254740993}}`},
 		"an object of the core":         {data: `{"apiVersion":"v1","kind":"ConfigMap","data":{"Kind":"x"}}`},
 		"an object with items in a map": {data: `{"apiVersion":"a/v1","kind":"K","items":{"a":1}}`},
-		"a list":                        {data: `{"apiVersion":"a/v1","kind":"KList","metadata":{"continue":"c"},"items":[{"apiVersion":"a/v1","kind":"K"}]}`},
-		"an empty list":                 {data: `{"apiVersion":"a/v1","kind":"KList","items":[]}`},
+		"a list":                        {data: `{"apiVersion":"a/v1","kind":"KList","metadata":{"continue":"c"},"items":[{"apiVersion":"a/v1","kind":"K"}]}`, into: list},
+		"an empty list":                 {data: `{"apiVersion":"a/v1","kind":"KList","items":[]}`, into: list},
 		"an error":                      {data: `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404}`},
 		"an error in place of an object": {
 			data: `{"apiVersion":"v1","kind":"Status","status":"Failure"}`, into: object,
@@ -61,6 +62,9 @@ func TestTheClientReadsWhatTheOneOfClientGoReads(t *testing.T) {
 					decoder = info.StreamSerializer.Serializer
 				}
 				out, _, err := decoder.Decode([]byte(tc.data), nil, into)
+				if u, ok := out.(*unread); ok {
+					out, err = u.read()
+				}
 				if err != nil {
 					return nil, err.Error()
 				}

@@ -26,11 +26,12 @@ type kind struct {
 	objects   map[string]metav1.Object
 	state     State
 	interrupt context.CancelCauseFunc // ends the attempt under way
+	version   string                  // where the watch goes on; empty: list first. Only run changes it, and may read it without mu
+	await     map[string]metav1.Object
 
 	// The rest belongs to run.
 
 	resource schema.GroupVersionResource // empty until resolved
-	version  string                      // where the watch goes on; empty: list first
 	failures int                         // attempts in a row that brought nothing
 	broken   int                         // errors in a row inside of a watch
 }
@@ -100,10 +101,11 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	case err == nil:
 		return pause
 	case isExpired(err):
-		k.version = ""
+		k.continueAt("")
 		return pause
 	case isNotServed(err):
-		k.resource, k.version = schema.GroupVersionResource{}, ""
+		k.resource = schema.GroupVersionResource{}
+		k.continueAt("")
 	}
 	reason, message := classify(err)
 	k.report(func(s *State) { s.Reason, s.Message = reason, message })

@@ -52,7 +52,7 @@ func (k *kind) list(ctx context.Context) error {
 			listed[Key(u.GetNamespace(), u.GetName())] = k.transform(u)
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			k.version = page.GetResourceVersion()
+			k.continueAt(page.GetResourceVersion())
 			break
 		}
 	}

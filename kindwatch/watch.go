@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
@@ -61,12 +60,14 @@ func (k *kind) watch(ctx context.Context) error {
 			case e.Type == watch.Error:
 				return k.streamError(e)
 			case k.goesBack(e):
-				k.version = ""
+				k.continueAt("")
 				return nil
+			}
+			if err := k.take(e); err != nil {
+				return k.broke(err)
 			}
 			working()
 			idle.Reset(k.options.IdleTimeout)
-			k.take(e)
 		}
 	}
 }
@@ -74,11 +75,11 @@ func (k *kind) watch(ctx context.Context) error {
 // goesBack is true for an event that is older than what was already seen: the server was restored from a backup, and a watch
 // would stay silent until it has caught up.
 func (k *kind) goesBack(e watch.Event) bool {
-	u, ok := e.Object.(*unstructured.Unstructured)
+	u, ok := unreadOf(e.Object)
 	if !ok {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.version)
+	order, err := resourceversion.CompareResourceVersion(u.version, k.version)
 	return err == nil && order < 0
 }
 
@@ -101,29 +102,43 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 }
 
 // streamError is what the server, or the decoder, said in place of an event.
-func (k *kind) streamError(e watch.Event) error {
+func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
+
+// broke notes an error inside of a watch.
+func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {
-		k.broken, k.version = 0, ""
+		k.broken = 0
+		k.continueAt("")
 	}
-	return apierrors.FromObject(e.Object)
+	return err
 }
 
-func (k *kind) take(e watch.Event) {
-	u, ok := e.Object.(*unstructured.Unstructured)
+// take takes up one event. An object that cannot be read is an error.
+func (k *kind) take(e watch.Event) error {
+	u, ok := unreadOf(e.Object)
 	if !ok {
-		return
+		return nil
 	}
-	key := Key(u.GetNamespace(), u.GetName())
-	version := u.GetResourceVersion()
+	key := Key(u.namespace, u.name)
 	switch e.Type {
 	case watch.Added, watch.Modified:
-		if object := k.transform(u); object != nil {
+		object := k.awaited(key, &u.glance)
+		if object == nil {
+			whole, err := u.read()
+			if err != nil {
+				return fmt.Errorf("reading an event of %s: %w", key, err)
+			}
+			object = k.transform(whole)
+		}
+		if object != nil {
 			k.put(key, object)
 		}
 	case watch.Deleted:
+		k.awaited(key, &u.glance)
 		k.drop(key)
 	}
-	if version != "" {
-		k.version = version
+	if u.version != "" {
+		k.continueAt(u.version)
 	}
+	return nil
 }

@@ -138,9 +138,9 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// Wake queues one binding for one cluster: its object there changed.
-func (d *Dispatcher) Wake(cluster string, binding types.NamespacedName) {
-	if q := d.queue(cluster); q != nil {
+// Observed queues one binding for one cluster: its object there changed. Our own write that came back changes nothing.
+func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
+	if q := d.queue(cluster); q != nil && !q.recall(binding).wrote(seen) {
 		q.add(binding, normalPriority+q.rankOf(binding))
 	}
 }

@@ -26,6 +26,13 @@ type memory struct {
 	taken bool
 }
 
+// wrote says whether that is the copy just as the cluster answered the last write.
+func (m memory) wrote(seen member.Observation) bool {
+	last := m.last
+	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion && last.UID == seen.UID &&
+		last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
+}
+
 // kept is a memory in the form in which it is held, since there is one for each copy on each member.
 type kept struct {
 	common                        unique.Handle[common]

@@ -42,3 +42,36 @@ func TestAMemoryIsKeptWhole(t *testing.T) {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 }
+
+func TestOurOwnWriteThatComesBackChangesNothing(t *testing.T) {
+	last := member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}
+	seen := member.Observation{UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}
+	tests := map[string]struct {
+		last func(*member.Outcome)
+		seen func(*member.Observation)
+		want bool
+	}{
+		"the write itself":                 {want: true},
+		"a later version":                  {seen: func(o *member.Observation) { o.ResourceVersion = "8" }},
+		"another object of the name":       {seen: func(o *member.Observation) { o.UID = "v" }},
+		"other content":                    {seen: func(o *member.Observation) { o.Hash = "i" }},
+		"other marks":                      {seen: func(o *member.Observation) { o.Digest = "e" }},
+		"an object that is being deleted":  {seen: func(o *member.Observation) { o.Deleting = true }},
+		"a write that failed":              {last: func(o *member.Outcome) { o.Applied = metav1.ConditionFalse }},
+		"nothing was written to this time": {last: func(o *member.Outcome) { *o = member.Outcome{} }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m, o := memory{last: last}, seen
+			if tc.last != nil {
+				tc.last(&m.last)
+			}
+			if tc.seen != nil {
+				tc.seen(&o)
+			}
+			if got := m.wrote(o); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

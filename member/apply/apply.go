@@ -38,12 +38,15 @@ type Applier struct {
 	client  dynamic.Interface
 	resolve Resolve
 	hubUID  types.UID
+	wrote   func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
 // New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing is
-// written; client has a short time-out; hubUID is the value of the hub's label.
-func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID) *Applier {
-	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID}
+// written; client has a short time-out; hubUID is the value of the hub's label. wrote is told of each object as it is after a write, and must
+// not change it.
+func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID,
+	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
+	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID, wrote: wrote}
 }
 
 // target is the object in question on the member.
@@ -194,7 +197,11 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	options.FieldManager = hubv1.FieldManager
-	return t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), options.ToPatchOptions())
+	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), options.ToPatchOptions())
+	if err == nil && len(options.DryRun) == 0 {
+		a.wrote(t.gvk, after)
+	}
+	return after, err
 }
 
 // create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else makes in

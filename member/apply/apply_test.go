@@ -42,6 +42,9 @@ func TestFirstApplyMarksTheObject(t *testing.T) {
 	if diff := cmp.Diff(annotations, live.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"Widget web " + live.GetResourceVersion()}, w.wrote); diff != "" {
+		t.Errorf("told of what was written (-want +got):\n%s", diff)
+	}
 	if live.GetFinalizers() != nil || live.GetOwnerReferences() != nil {
 		t.Errorf("finalizers %v, owners %v", live.GetFinalizers(), live.GetOwnerReferences())
 	}
@@ -421,7 +424,7 @@ func TestAnObjectThatVanishesBetweenReadAndWriteIsMadeAnew(t *testing.T) {
 }
 
 func TestNothingIsWrittenToTheHub(t *testing.T) {
-	a := apply.New("hub", true, nil, nil, hubUID)
+	a := apply.New("hub", true, nil, nil, hubUID, ignored)
 	in := member.ApplyIntent{Manifest: object(widget, "n", "web", nil), Digest: "d1"}
 	if out := a.Apply(t.Context(), in); out.Reason != hubv1.ReasonIsTemplate || out.Applied != metav1.ConditionTrue || out.Digest != "d1" {
 		t.Errorf("%+v", out)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -117,6 +118,9 @@ type world struct {
 	ns      string
 	// intercept, if set, sees each request of the Applier; an answer of its own replaces the server's.
 	intercept func(*http.Request) *answer
+
+	mu    sync.Mutex
+	wrote []string // what was told of written objects, "Kind name version"
 }
 
 // answer is one that a server in trouble gives.
@@ -182,8 +186,15 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return apply.New("m1", false, client, resolve, hub)
+	return apply.New("m1", false, client, resolve, hub, func(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.wrote = append(w.wrote, gvk.Kind+" "+u.GetName()+" "+u.GetResourceVersion())
+	})
 }
+
+// ignored is told of written objects.
+func ignored(schema.GroupVersionKind, *unstructured.Unstructured) {}
 
 func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}

@@ -148,6 +148,11 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
+// Await tells of an object as the cluster answered a write, which its watch will bring.
+func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
+	ob.watches.Await(gvk, u)
+}
+
 // Observation returns what was last seen of an object; see member.Cluster.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
 	// Synced first: an object that the first list brings between the two calls must not seem missing.

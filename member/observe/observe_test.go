@@ -196,6 +196,24 @@ func (w *world) synced() bool {
 
 func (w *world) key() types.NamespacedName { return types.NamespacedName{Namespace: w.ns, Name: "web"} }
 
+func TestAnAwaitedWriteIsObservedWithItsEvent(t *testing.T) {
+	w := newWorld(t)
+	w.observer.Observe(widget, w.key())
+	w.until("the first list", w.synced)
+	written := w.apply("web", 1)
+	w.observer.Await(widget, written)
+	w.expect(told{name: "web", content: true})
+	first, _, _ := w.observer.Observation(widget, w.key())
+	if first.ResourceVersion != written.GetResourceVersion() || first.UID != written.GetUID() || first.Digest != "d1" {
+		t.Errorf("observed %+v, want what was written: %v", first, written)
+	}
+	w.patch(`{"spec":{"size":3}}`)
+	w.expect(told{name: "web", content: true})
+	if o, _, _ := w.observer.Observation(widget, w.key()); o.Hash == first.Hash {
+		t.Errorf("a later event left the observation at %+v", o)
+	}
+}
+
 func TestObservationsFollowTheObject(t *testing.T) {
 	w := newWorld(t)
 	first := w.apply("web", 3)

@@ -1,0 +1,63 @@
+package kindwatch
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// mostAwaited bounds the objects of a kind that are awaited at a time: a watch that stands still shall not gather them.
+const mostAwaited = 256
+
+// Await tells of an object as the server answered a write, which the watch will bring: then it need not be read a second time. What is
+// known of the object changes only with the event.
+func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
+	if k := s.kind(gvk); k != nil && k.ahead(u) {
+		if object := k.transform(u); object != nil {
+			k.willCome(object)
+		}
+	}
+}
+
+// ahead is true for a version that the watch has not come to.
+func (k *kind) ahead(o metav1.Object) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), k.version)
+	return err == nil && order > 0
+}
+
+func (k *kind) willCome(o metav1.Object) {
+	if !k.ahead(o) {
+		return // it has come meanwhile
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.await == nil || len(k.await) >= mostAwaited {
+		k.await = map[string]metav1.Object{}
+	}
+	k.await[Key(o.GetNamespace(), o.GetName())] = o
+}
+
+// awaited returns the object if an event brings the very version of it that was awaited. After any event it is awaited no longer.
+func (k *kind) awaited(key string, g *glance) metav1.Object {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	object := k.await[key]
+	if object == nil {
+		return nil
+	}
+	delete(k.await, key)
+	if !g.is(object) {
+		return nil
+	}
+	return object
+}
+
+// continueAt notes where the watch goes on.
+func (k *kind) continueAt(version string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version = version
+}
