@@ -133,12 +133,13 @@ func TestAdoptDropsOutcomesOfAnEarlierDecision(t *testing.T) {
 		next *hubv1.ResourceBinding
 		want []string // clusters with an outcome
 	}{
-		"the same decision keeps them":                {bindingOf(1, present("a"), present("b")), []string{"a", "b"}},
-		"a cluster that joins changes nothing":        {bindingOf(2, present("a"), present("b"), present("c")), []string{"a", "b"}},
-		"a cluster that is to lose the object":        {bindingOf(2, present("a"), absent("b")), []string{"a"}},
-		"a cluster that is gone":                      {bindingOf(2, present("a")), []string{"a"}},
-		"another object under the same name has none": {again, nil},
-		"an event that is late changes nothing":       {bindingOf(0, absent("a")), []string{"a", "b"}},
+		"the same decision keeps them":                   {bindingOf(1, present("a"), present("b")), []string{"a", "b"}},
+		"a cluster that joins changes nothing":           {bindingOf(2, present("a"), present("b"), present("c")), []string{"a", "b"}},
+		"a cluster that is to lose the object":           {bindingOf(2, present("a"), absent("b")), []string{"a"}},
+		"one that others take the place of has it still": {bindingOf(2, present("a"), hubv1.BindingTarget{Name: "b", State: hubv1.TargetEvicting}), []string{"a", "b"}},
+		"a cluster that is gone":                         {bindingOf(2, present("a")), []string{"a"}},
+		"another object under the same name has none":    {again, nil},
+		"an event that is late changes nothing":          {bindingOf(0, absent("a")), []string{"a", "b"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,8 @@ const (
 // newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
-	if previous != nil && previous.Reason == hubv1.ReasonEvicting && t.State != hubv1.TargetEvicting {
+	here := !in.Elsewhere[t.Name]
+	if here && previous != nil && previous.Reason == hubv1.ReasonEvicting && t.State != hubv1.TargetEvicting {
 		counted := *previous
 		counted.Reason, counted.Message = "", ""
 		previous = &counted
@@ -37,7 +38,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	}
 	var row hubv1.ClusterRow
 	switch {
-	case in.Elsewhere[t.Name]:
+	case !here:
 		row = elsewhere(previous, t)
 	case known && fact.IsHub:
 		row = template(t, in)
@@ -50,7 +51,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	default:
 		row = holding(previous, t, fact, in)
 	}
-	if t.State == hubv1.TargetEvicting {
+	if here && t.State == hubv1.TargetEvicting {
 		evicting(&row, t)
 	}
 	bound(&row)
