@@ -5,6 +5,8 @@
 //     uncached reads (confirm.go) and carried out only if both agree; until then the cluster keeps what it has, while the
 //     rest of the decision goes ahead.
 //   - An object is gone only if Templates.Live says so. What cannot be read keeps its decision.
+//   - A cluster that is away for too long or drained turns Evicting when others take its place, and Absent when these are healthy and it
+//     answers (failover.go). How many move at a time is limited (drains.go); where a drain is, status.drain says.
 //   - A target is never dropped from the list while its cluster may hold a copy: it turns Absent and goes after its row says
 //     Withdrawn, or when the cluster itself is given up, which an event tells.
 //
