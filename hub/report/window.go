@@ -29,7 +29,7 @@ const (
 	// single objects meanwhile, and those of clusters that are lost together meet in one write, they follow each other by perSpread, or
 	// faster if the last would wait for more than longestSpread. That the cluster is away is said at once by its MemberCluster, by rows
 	// of objects that change, and by all merged statuses that are written.
-	perSpread     = 50 * time.Millisecond
+	perSpread     = 200 * time.Millisecond
 	longestSpread = time.Minute
 
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and

@@ -109,20 +109,20 @@ func TestManyBindingsWakeOneAfterTheOther(t *testing.T) {
 		waits bool
 	}{
 		"the first of many is written at once":                  {func(w *window) { w.wakeAfter(now, spread(0, 100)) }, 0, false},
-		"the tenth follows half a second later":                 {func(w *window) { w.wakeAfter(now, spread(10, 100)) }, 500 * time.Millisecond, false},
+		"the eleventh follows two seconds later":                {func(w *window) { w.wakeAfter(now, spread(10, 100)) }, 2 * time.Second, false},
 		"the last of ten thousand waits for less than a minute": {func(w *window) { w.wakeAfter(now, spread(9999, 10000)) }, time.Minute - 6*time.Millisecond, false},
 		"a second such event does not put it off": {func(w *window) {
 			w.wakeAfter(now, spread(10, 100))
 			w.wakeAfter(now, spread(90, 100))
-		}, 500 * time.Millisecond, false},
+		}, 2 * time.Second, false},
 		"a result draws it nearer": {func(w *window) {
 			w.wakeAfter(now, spread(90, 100))
 			w.wake(now, soon, load{})
 		}, firstWindow, true},
 		"what waits for more results goes on to": {func(w *window) {
 			w.wake(now, whenIdle, load{})
-			w.wakeAfter(now, spread(10, 100))
-		}, 500 * time.Millisecond, true},
+			w.wakeAfter(now, spread(1, 100))
+		}, 200 * time.Millisecond, true},
 		"rows that are held stay so": {func(w *window) {
 			w.wake(now, soon, load{})
 			w.hold(now, load{backlog: 1000})
