@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -366,5 +367,33 @@ func TestAFirstDivisionWaitsForAnswers(t *testing.T) {
 	in.binding = divided(share("eu", 10))
 	if got, again := at(time.Minute, cluster("eu"), cluster("sg", silent)); got != "eu=10" || again != 0 {
 		t.Errorf("an object that is divided: %q, again in %s", got, again)
+	}
+}
+
+func TestAFirstChoiceWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	silent := func(c *hubv1.MemberCluster) {
+		c.Status.APIResources = []hubv1.ServedKind{{Group: "other.example.com", Kind: "Other"}}
+	}
+	one := func(p *hubv1.Placement) { p.Spec.Spread = &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)} }
+	var u unanswered
+	at := func(after time.Duration, held []hubv1.BindingTarget, clusters ...*hubv1.MemberCluster) (string, time.Duration) {
+		in := given{uid: "a", placements: only(policy("web", one)), clusters: clusters}
+		if held != nil {
+			in.binding = bound(held...)
+		}
+		f := in.facts()
+		f.unanswered, f.now = &u, now.Add(after)
+		p := decide(f)
+		return shares(p.spec), p.again
+	}
+	if got, again := at(0, nil, cluster("eu", silent), cluster("sg")); got != "no binding" || again != askAgain {
+		t.Errorf("one has not answered: %q, again in %s", got, again)
+	}
+	if got, again := at(time.Second, nil, cluster("eu"), cluster("sg")); got != "eu" || again != 0 {
+		t.Errorf("all have: %q, again in %s", got, again)
+	}
+	if got, again := at(time.Second, []hubv1.BindingTarget{present("sg")}, cluster("eu", silent), cluster("sg")); got != "sg" || again != 0 {
+		t.Errorf("an object that has its cluster: %q, again in %s", got, again)
 	}
 }

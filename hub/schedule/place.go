@@ -145,7 +145,7 @@ func (f facts) follow(choice placement.Choice) plan {
 	}
 	slices.SortFunc(p.spec.Clusters, byName)
 	if wait := f.unanswered.wait(f, d, winner.PlacementSpec()); wait > 0 {
-		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "the replicas are divided when every selected cluster has said whether it serves the kind")
+		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "clusters and shares are chosen when every selected cluster has said whether it serves the kind")
 		p.again = earlier(p.again, wait)
 		return p
 	}

@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// answersWithin is how long a first division waits for clusters to say whether they serve the kind.
+	// answersWithin is how long a first choice or division waits for clusters to say whether they serve the kind.
 	answersWithin = 10 * time.Second
 	// askAgain is how often it looks.
 	askAgain = 500 * time.Millisecond
 )
 
 // unanswered remembers since when some cluster has not said whether it serves a kind. When a kind is placed for the first time, the answers come
-// one after the other: a division that did not wait would give everything to the first cluster, and take most of it away again. One that
-// never answers holds nothing up for longer than answersWithin. A nil value never waits.
+// one after the other: a division that did not wait would give everything to the first cluster, and take most of it away again; a choice among
+// clusters would fall on the first one, and stay. One that never answers holds nothing up for longer than answersWithin. A nil value never waits.
 type unanswered struct {
 	mu    sync.Mutex
 	since map[schema.GroupKind]time.Time
 }
 
-// wait returns for how long a first division is still to wait; 0 if it need not.
+// wait returns for how long a first choice or division is still to wait; 0 if it need not.
 func (u *unanswered) wait(f facts, d placement.Decision, spec *hubv1.PlacementSpec) time.Duration {
-	if u == nil || !spec.Replicas.Divides() || f.spec().Division != nil {
+	divides := spec.Replicas.Divides() && f.spec().Division == nil
+	chooses := spec.Spread != nil && len(f.spec().Clusters) == 0
+	if u == nil || (!divides && !chooses) {
 		return 0
 	}
 	kind := f.id.GroupKind()
