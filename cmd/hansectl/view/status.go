@@ -107,6 +107,8 @@ type Wait struct {
 	Reason  string `json:"reason,omitempty"`
 	// Withdrawing is true if the object is to go from there.
 	Withdrawing bool `json:"withdrawing,omitempty"`
+	// Replaced is true if others have taken its place, and the copy goes when they are healthy.
+	Replaced bool `json:"replaced,omitempty"`
 	// Away is true if the cluster does not answer: only then there is something to give up.
 	Away bool `json:"away,omitempty"`
 }
@@ -251,8 +253,9 @@ func waiting(rows []Row) []Wait {
 	var out []Wait
 	for _, row := range rows {
 		withdrawing := row.State == hubv1.TargetAbsent && row.Reason != hubv1.ReasonWithdrawn
-		if row.Away || withdrawing {
-			out = append(out, Wait{Cluster: row.Cluster, Reason: row.Reason, Withdrawing: withdrawing, Away: row.Away})
+		replaced := row.State == hubv1.TargetEvicting
+		if row.Away || withdrawing || replaced {
+			out = append(out, Wait{Cluster: row.Cluster, Reason: row.Reason, Withdrawing: withdrawing, Replaced: replaced, Away: row.Away})
 		}
 	}
 	return out

@@ -221,21 +221,27 @@ func (s Status) truncated() string {
 const namedAtMost = 5
 
 func (s Status) waits() string {
-	var here, going []string
+	var here, going, replaced []string
 	for _, wait := range s.Waiting {
 		name := wait.Cluster
 		if wait.Reason != "" {
 			name += " (" + wait.Reason + ")"
 		}
-		if wait.Withdrawing {
+		switch {
+		case wait.Withdrawing:
 			going = append(going, name)
-		} else {
+		case wait.Replaced:
+			replaced = append(replaced, name)
+		default:
 			here = append(here, name)
 		}
 	}
 	var parts []string
 	if len(here) > 0 {
-		parts = append(parts, list(here)+"; what runs there keeps running, nothing will be evicted")
+		parts = append(parts, list(here)+"; what runs there keeps running, and moves only if failover of the placement says so")
+	}
+	if len(replaced) > 0 {
+		parts = append(parts, list(replaced)+" to answer, and what took its place to be Healthy")
 	}
 	if len(going) > 0 {
 		parts = append(parts, list(going)+" to confirm that the object is gone")
