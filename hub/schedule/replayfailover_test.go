@@ -62,9 +62,7 @@ func TestALostClusterIsReplacedInAFleet(t *testing.T) {
 					t.Errorf("%s is %s", e.Name, e.State)
 				}
 			}
-			back := f
-			back.Objects = []FleetObject{{Object: o, Binding: s.Outcomes[0].Binding}}
-			if got := settled(t, back).Outcomes[0]; slices.ContainsFunc(got.Binding.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetPresent }) {
+			if got := settled(t, f.From(s)).Outcomes[0]; slices.ContainsFunc(got.Binding.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetPresent }) {
 				t.Errorf("after it is back: %v", got.Binding.BindingSpec().Clusters)
 			}
 		})

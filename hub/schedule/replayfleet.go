@@ -29,6 +29,8 @@ type Fleet struct {
 	// Elsewhere is how many objects that are not among Objects the hub sends to each cluster.
 	Elsewhere map[string]int
 	Now       time.Time
+
+	lost []string // clusters that have not answered for longer than anything waits for them
 }
 
 // FleetObject is one object of a fleet.
@@ -74,8 +76,35 @@ type Outcome struct {
 const settleRounds = 20
 
 // Settle decides on every object, by the function that the hub decides by, then again on those that changed, as if clusters that answer had
-// carried out the decision and were healthy, until nothing changes. It writes nothing; tell hears how many of the objects were decided on.
+// carried out the decision and were healthy, until nothing changes. Clusters that are lost are so in the hub's order: first they do not answer,
+// then the time for them is over. It writes nothing; tell hears how many of the objects were decided on.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
+	if len(f.lost) > 0 {
+		silent, err := f.inGrace().settle(ctx, tell)
+		if err != nil {
+			return nil, err
+		}
+		f = f.From(silent)
+	}
+	return f.settle(ctx, tell)
+}
+
+// From returns the fleet with its objects where they came to rest in a settlement.
+func (f Fleet) From(s *Settlement) Fleet {
+	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
+	for i, o := range s.fleet.Objects {
+		places[o.Identity()] = i
+	}
+	f.Objects = slices.Clone(f.Objects)
+	for i, o := range f.Objects {
+		if j, ok := places[o.Identity()]; ok {
+			f.Objects[i].Binding = s.Outcomes[j].Binding
+		}
+	}
+	return f
+}
+
+func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	s := &Settlement{fleet: f.identified(), Outcomes: make([]Outcome, len(f.Objects)), worlds: map[string]world{}}
 	s.memory.sent, s.memory.objects = map[types.NamespacedName][]string{}, maps.Clone(f.Elsewhere)
 	if s.memory.objects == nil {
@@ -223,10 +252,26 @@ func IsAway(c *hubv1.MemberCluster) bool { return away(c) }
 // Without returns the fleet as the hub sees it when clusters have not answered for longer than anything waits for them.
 func (f Fleet) Without(clusters ...string) Fleet {
 	out := f
+	out.lost = append(slices.Clone(f.lost), clusters...)
 	out.Clusters = slices.Clone(f.Clusters)
 	for i, c := range out.Clusters {
 		if slices.Contains(clusters, c.Name) {
 			out.Clusters[i] = f.silenced(c)
+		}
+	}
+	return out
+}
+
+// inGrace is the fleet when its lost clusters have just ceased to answer.
+func (f Fleet) inGrace() Fleet {
+	out := f
+	out.Clusters = slices.Clone(f.Clusters)
+	for i, c := range out.Clusters {
+		if slices.Contains(f.lost, c.Name) {
+			out.Clusters[i] = c.DeepCopy()
+			out.Clusters[i].Status.Taints = slices.DeleteFunc(out.Clusters[i].Status.Taints, func(t corev1.Taint) bool {
+				return t.Key == hubv1.UnreachableTaint && t.Effect == corev1.TaintEffectNoExecute
+			})
 		}
 	}
 	return out

@@ -124,12 +124,7 @@ func BenchmarkSettle(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		after := f.Without("c-00")
-		after.Objects = slices.Clone(f.Objects)
-		for i, o := range s.Outcomes {
-			after.Objects[i].Binding = o.Binding
-		}
-		if _, err := after.Settle(b.Context(), func(int, int) {}); err != nil {
+		if _, err := f.Without("c-00").From(s).Settle(b.Context(), func(int, int) {}); err != nil {
 			b.Fatal(err)
 		}
 	}

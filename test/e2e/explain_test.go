@@ -47,7 +47,7 @@ func TestADecisionIsExplained(t *testing.T) {
 		"preferences[0]", "3 at /spec/replicas divided by Weight",
 	}, "widget", "explained", "-n", ns)
 	says(t, []string{
-		shanghai + ": REJECTED by Placement " + ns + "/explained", "leaving ok > excludedNames ok", "served ok > Ready ok",
+		shanghai + ": REJECTED by Placement " + ns + "/explained", "leaving ok > excludedNames ok", "drain ok > Ready ok > NoSchedule taints ok > served ok",
 	}, "widget/explained", "-n", ns, "--cluster", shanghai)
 
 	out, err := explain("widget", "explained", "-n", ns, "-o", "json")

@@ -1,7 +1,7 @@
 // Package command has the commands of hansectl, one file each, and what they share.
 //
 // Commands talk to API servers as the user who runs them and decide little: what is shown is decided in view, which
-// placement an object follows in placement, everything else by the hub. What explain tells is decided by hub/schedule.
+// placement an object follows in placement, everything else by the hub. What explain and simulate tell is decided by hub/schedule.
 //   - What a command changes it names, line by line, on standard output as it happens.
 //   - Every command can be run again: it finishes what an earlier run has left undone.
 //   - Credentials of members are written to the hub and never read back.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,8 +112,7 @@ func (s *simulate) run(ctx context.Context) error {
 	if n := view.Underway(before); n > 0 && (!s.offline || len(files.bindings) > 0) {
 		notes = append(notes, counted(n, "object")+" not yet where the hub will have it as things are: compared is with where it will be")
 	}
-	continueFrom(changed, before)
-	after, err := changed.Settle(ctx, said.decided("with the changes"))
+	after, err := changed.From(before).Settle(ctx, said.decided("with the changes"))
 	if err != nil {
 		return fmt.Errorf("deciding on the changed fleet: %w", err)
 	}
@@ -141,20 +139,6 @@ func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress
 		return fleet, nil, nil, err
 	}
 	return fleet, &other, r.notes, nil
-}
-
-// continueFrom lets a fleet begin where another one came to rest.
-func continueFrom(f *schedule.Fleet, s *schedule.Settlement) {
-	bindings := map[any]int{}
-	for i := range s.Outcomes {
-		bindings[s.Object(i).Identity()] = i
-	}
-	f.Objects = slices.Clone(f.Objects)
-	for i := range f.Objects {
-		if j, ok := bindings[f.Objects[i].Identity()]; ok {
-			f.Objects[i].Binding = s.Outcomes[j].Binding
-		}
-	}
 }
 
 func (s *simulate) tell(result view.Simulation) error {

@@ -72,6 +72,7 @@ type Said struct {
 const (
 	Selected  = "Selected"
 	Withdrawn = "Withdrawn" // it has the object and loses it
+	Evicting  = "Evicting"  // others take its place; what it has goes when they are healthy
 	Rejected  = "Rejected"
 )
 
@@ -224,6 +225,9 @@ func followedBy(spec *hubv1.BindingSpec) string {
 
 // holding is what a binding says of one cluster.
 func holding(spec *hubv1.BindingSpec, cluster string) string {
+	if isEvicting(spec, cluster) {
+		return "evicting"
+	}
 	if !holds(spec, cluster) {
 		return "not selected"
 	}
@@ -236,6 +240,11 @@ func holding(spec *hubv1.BindingSpec, cluster string) string {
 func holds(spec *hubv1.BindingSpec, cluster string) bool {
 	t := spec.Target(cluster)
 	return t != nil && t.State == hubv1.TargetPresent
+}
+
+func isEvicting(spec *hubv1.BindingSpec, cluster string) bool {
+	t := spec.Target(cluster)
+	return t != nil && t.State == hubv1.TargetEvicting
 }
 
 func explainedClusters(live schedule.Live, replay schedule.Replayed) []ExplainedCluster {
@@ -270,6 +279,8 @@ func explainedClusters(live schedule.Live, replay schedule.Replayed) []Explained
 	}
 	for _, t := range replay.Decision.Targets {
 		switch {
+		case isEvicting(&replay.Spec, t.Cluster): // it is back, and not yet as it should be
+			add(Evicting, t.Cluster, t.Reason, t.Message)
 		case holds(&replay.Spec, t.Cluster):
 			add(Selected, t.Cluster, t.Reason, t.Message)
 		case replay.Division != nil:
@@ -277,6 +288,9 @@ func explainedClusters(live schedule.Live, replay schedule.Replayed) []Explained
 		default:
 			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps what it has")
 		}
+	}
+	for _, r := range replay.Decision.Evict {
+		add(Evicting, r.Cluster, r.Reason, r.Message)
 	}
 	for _, r := range replay.Decision.Withdraw {
 		result := Withdrawn
