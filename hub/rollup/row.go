@@ -27,10 +27,8 @@ const (
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
-	if here && previous != nil && previous.Reason == hubv1.ReasonEvicting && t.State != hubv1.TargetEvicting {
-		counted := *previous
-		counted.Reason, counted.Message = "", ""
-		previous = &counted
+	if here && t.State != hubv1.TargetEvicting {
+		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
 		// It tells of an earlier absence. Taken for this one, it would drop an entry whose object is still there.
@@ -120,6 +118,16 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		row.LastObservedTime = &heard
 	}
 	return row
+}
+
+// counted is a row that was not counted and is again.
+func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
+	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
+		return previous
+	}
+	row := *previous
+	row.Reason, row.Message = "", ""
+	return &row
 }
 
 // evicting says of a row that it is not counted, unless there is a failure to tell or something is on its way.

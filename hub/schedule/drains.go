@@ -36,7 +36,7 @@ type drain struct {
 	most    int                           // may be moving
 	others  int                           // entries of the cluster that are not Present
 	moving  map[types.NamespacedName]bool // as the bindings say
-	granted map[types.NamespacedName]bool // the bindings may not say so yet
+	granted map[types.NamespacedName]bool // the bindings do not say so yet; true once that is written
 	stays   map[key]string                // why objects cannot be moved
 	waiting []key                         // in order; some may not wait any more
 	queued  map[key]bool
@@ -83,11 +83,11 @@ func (d *drains) ask(cluster string, id key, most int) bool {
 	c := d.of(cluster)
 	c.most = most
 	binding := id.BindingKey()
-	if c.granted[binding] || c.moving[binding] {
+	if _, granted := c.granted[binding]; granted || c.moving[binding] {
 		return true
 	}
 	if c.room() > 0 {
-		c.granted[binding] = true
+		c.granted[binding] = false
 		return true
 	}
 	if !c.queued[id] {
@@ -97,17 +97,21 @@ func (d *drains) ask(cluster string, id key, most int) bool {
 	return false
 }
 
-// decided takes note of a decision: which clusters the object leaves now, and where it cannot be replaced, by reason. What else was granted to it
-// is given to others.
-func (d *drains) decided(id key, leaves []string, stays map[string]string) {
+// decided takes note of a decision: which clusters the object leaves now, and where it cannot be replaced, by reason. What was granted to it and not
+// used is given to others. What was written counts until the binding shows it: a decision may be made on one that does not yet.
+func (d *drains) decided(id key, leaves []string, stays map[string]string, written bool) {
 	var woken []key
+	binding := id.BindingKey()
 	d.mu.Lock()
 	for cluster := range stays {
 		d.of(cluster)
 	}
 	for name, c := range d.clusters {
-		if !slices.Contains(leaves, name) {
-			delete(c.granted, id.BindingKey())
+		switch before, granted := c.granted[binding]; {
+		case granted && slices.Contains(leaves, name):
+			c.granted[binding] = before || written
+		case !before:
+			delete(c.granted, binding)
 		}
 		if why := stays[name]; why != "" {
 			c.stays[id] = why
@@ -138,15 +142,21 @@ func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 		c.others--
 		delete(c.moving, binding)
 	}
+	for name, c := range d.clusters {
+		if len(c.granted) > 0 && (b == nil || b.BindingSpec().Target(name) == nil) {
+			delete(c.granted, binding)
+		}
+	}
 	for _, o := range now {
 		c := d.of(o.cluster)
+		delete(c.granted, binding)
 		c.others++
 		if o.moving {
 			c.moving[binding] = true
 		}
 	}
-	for _, o := range before {
-		woken = append(woken, d.of(o.cluster).next()...)
+	for _, c := range d.clusters {
+		woken = append(woken, c.next()...)
 	}
 	if d.others == nil {
 		d.others = map[types.NamespacedName][]other{}

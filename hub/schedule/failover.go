@@ -89,7 +89,7 @@ func (t *turns) turn(id key, now time.Time) time.Duration {
 
 // decided takes note of a decision, and gives back a turn that is used or not wanted any more.
 func (t *turns) decided(id key, p plan, written bool) {
-	t.drains.decided(id, p.leaves, p.stays)
+	t.drains.decided(id, p.leaves, p.stays, written)
 	if !p.waits && (written || len(p.leaves) == 0) {
 		t.mu.Lock()
 		defer t.mu.Unlock()

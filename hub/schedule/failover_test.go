@@ -30,8 +30,8 @@ func drained(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{MaxUnavailable: ptr.To[int32](1)}
 }
 
-func evictedBy(name, reason string, by ...string) hubv1.BindingTarget {
-	e := hubv1.BindingTarget{Name: name, State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
+func evictedBy(reason string, by ...string) hubv1.BindingTarget {
+	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
 		cluster, digest, _ := strings.Cut(b, "/")
 		e.Evicting.Replacements = append(e.Evicting.Replacements, hubv1.Replacement{Cluster: cluster, Digest: digest})
@@ -121,51 +121,51 @@ func TestFailover(t *testing.T) {
 			want: []string{"eu"},
 		},
 		"a cluster that is still away keeps its entry": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu Unknown", "sg"), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu Unknown", "sg"), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
 			want: []string{"~eu Evicted by sg", "sg"},
 		},
 		"one that is back goes when its replacement is healthy": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"-eu Evicted Delete", "sg"}, takes: true,
 		},
 		"nothing goes before that is confirmed": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1), holdBack: true},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1), holdBack: true},
 			want: []string{"~eu Evicted by sg", "sg"},
 		},
 		"one that is back goes not before that": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg Progressing"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg Progressing"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"~eu Evicted by sg", "sg"},
 		},
 		"nor before its copy is of the newest spec": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu Unknown", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu Unknown", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"~eu Evicted by sg", "sg"},
 		},
 		"unless it refuses that": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu Refused", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu Refused", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"-eu Evicted Delete", "sg"}, takes: true,
 		},
 		"a replacement whose copy is still the old one is not healthy": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg/d"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg/d"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"~eu Evicted by sg/d", "sg"},
 		},
 		"rows of an earlier decision say nothing": {
 			in: given{binding: func() *hubv1.ResourceBinding {
-				b := saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg")
+				b := saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg")
 				b.Status.ObservedGeneration = 2
 				return b
 			}(), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(1)},
 			want: []string{"~eu Evicted by sg", "sg"},
 		},
 		"without named replacements all must be healthy": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted"), present("sg"), present("us")), "eu", "sg", "us Degraded"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(2)},
+			in:   given{binding: saying(bound(evictedBy("Evicted"), present("sg"), present("us")), "eu", "sg", "us Degraded"), clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(2)},
 			want: []string{"~eu Evicted by", "sg", "us"},
 		},
 		"a replacement that is lost in turn is replaced by what comes back": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg Unknown"), clusters: []*hubv1.MemberCluster{eu, cluster("sg", lost(time.Hour)), us}, placements: failingOver(1)},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg Unknown"), clusters: []*hubv1.MemberCluster{eu, cluster("sg", lost(time.Hour)), us}, placements: failingOver(1)},
 			want: []string{"eu", "~sg Evicted by eu"}, takes: true,
 		},
 		"a replacement of a replacement is waited for": {
-			in: given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu Unknown", "sg Unknown"), placements: failingOver(1),
+			in: given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu Unknown", "sg Unknown"), placements: failingOver(1),
 				clusters: []*hubv1.MemberCluster{euLost, cluster("sg", lost(time.Hour)), us, cluster("zz")}},
 			want: []string{"~eu Evicted by us", "~sg Evicted by us", "us"}, takes: true,
 		},
@@ -182,20 +182,20 @@ func TestFailover(t *testing.T) {
 			want: []string{"eu", "sg", "us"}, message: "3 of 3 clusters; stays on eu: the placement wants the object on every cluster",
 		},
 		"a cluster that leaves is withdrawn from": {
-			in:   given{binding: bound(evictedBy("eu", "Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(hubv1.RemovalOrphan)), sg, us}, placements: failingOver(1)},
+			in:   given{binding: bound(evictedBy("Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(hubv1.RemovalOrphan)), sg, us}, placements: failingOver(1)},
 			want: []string{"-eu ClusterLeaving Orphan", "sg"}, takes: true,
 		},
 		"a cluster that is no longer selected is withdrawn from": {
-			in: given{binding: bound(evictedBy("eu", "Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{euLost, sg, us},
+			in: given{binding: bound(evictedBy("Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{euLost, sg, us},
 				placements: failingOver(1, func(p *hubv1.Placement) { p.Spec.Clusters.ExcludedNames = []string{"eu"} })},
 			want: []string{"-eu Excluded Delete", "sg"}, takes: true,
 		},
 		"an object that is deleted is withdrawn from everywhere": {
-			in:   given{fate: gone, binding: bound(evictedBy("eu", "Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
+			in:   given{fate: gone, binding: bound(evictedBy("Evicted", "sg"), present("sg")), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
 			want: []string{"-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete"}, takes: true, reason: hubv1.ReasonObjectDeleted,
 		},
 		"without its placement everything stays": {
-			in:   given{binding: saying(bound(evictedBy("eu", "Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}},
+			in:   given{binding: saying(bound(evictedBy("Evicted", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{eu, sg, us}},
 			want: []string{"~eu Evicted by sg", "sg"}, reason: hubv1.ReasonPlacementGone,
 		},
 
@@ -210,17 +210,17 @@ func TestFailover(t *testing.T) {
 			want: []string{"~eu=2 Evicted by sg/d", "sg=3", "us=2"}, takes: true, reason: hubv1.ReasonReplicasUnplaced,
 		},
 		"a cluster that is back gets its share when it is well": {
-			in: given{binding: saying(divided(having(evictedBy("eu", "Evicted", "sg", "us"), 2), share("sg", 3), share("us", 3)), "eu Progressing", "sg", "us"),
+			in: given{binding: saying(divided(having(evictedBy("Evicted", "sg", "us"), 2), share("sg", 3), share("us", 3)), "eu Progressing", "sg", "us"),
 				clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(0, byWeight)},
 			want: []string{"~eu=2 Evicted by sg us", "sg=3", "us=3"},
 		},
 		"and then it has it": {
-			in: given{binding: saying(divided(having(evictedBy("eu", "Evicted", "sg", "us"), 2), share("sg", 3), share("us", 3)), "eu", "sg", "us"),
+			in: given{binding: saying(divided(having(evictedBy("Evicted", "sg", "us"), 2), share("sg", 3), share("us", 3)), "eu", "sg", "us"),
 				clusters: []*hubv1.MemberCluster{eu, sg, us}, placements: failingOver(0, byWeight)},
 			want: []string{"eu=2", "sg=2", "us=2"},
 		},
 		"a surplus of replicas stays as long as the others have too few": {
-			in: given{binding: saying(divided(having(evictedBy("eu", "Evicted", "sg", "us"), 2), share("sg", 2), share("us", 2)), "eu", "sg", "us"),
+			in: given{binding: saying(divided(having(evictedBy("Evicted", "sg", "us"), 2), share("sg", 2), share("us", 2)), "eu", "sg", "us"),
 				clusters: []*hubv1.MemberCluster{cluster("eu", drained), sg, us}, placements: failingOver(0, limited(2))},
 			want: []string{"~eu=2 Evicted by sg us", "sg=2", "us=2"}, reason: hubv1.ReasonReplicasUnplaced,
 		},
@@ -230,7 +230,7 @@ func TestFailover(t *testing.T) {
 			want: []string{"~eu Drained by sg", "sg"}, takes: true,
 		},
 		"a drained cluster goes when its replacement is healthy": {
-			in: given{binding: saying(bound(evictedBy("eu", "Drained", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{cluster("eu", drained), sg, us},
+			in: given{binding: saying(bound(evictedBy("Drained", "sg"), present("sg")), "eu", "sg"), clusters: []*hubv1.MemberCluster{cluster("eu", drained), sg, us},
 				placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})))},
 			want: []string{"-eu Drained Delete", "sg"}, takes: true,
 		},
