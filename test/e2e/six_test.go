@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,12 @@ func TestSixClustersInThreeRegions(t *testing.T) {
 	t.Run("a closed cluster", aClosedCluster)
 	t.Run("priority", priorityNamesTheLosers)
 	t.Run("suspended scheduling", suspendedScheduling)
+	t.Run("failover and drain", func(t *testing.T) {
+		hasty(t)
+		t.Run("a region is lost and comes back", aRegionIsLost)
+		t.Run("the hub is cut off from four of six", theHubIsCutOff)
+		t.Run("a cluster is drained", aClusterIsDrained)
+	})
 }
 
 // joinSeconds brings the fleet from three to six clusters until the test ends.
@@ -173,8 +180,15 @@ func decisionText(b hubv1.BindingObject) ([]string, error) {
 		clusters = append(clusters, line)
 	}
 	slices.Sort(clusters)
-	return append([]string{c.Reason + ": " + c.Message}, clusters...), nil
+	lines := append([]string{c.Reason + ": " + c.Message}, clusters...)
+	for i := range lines {
+		lines[i] = stamp.ReplaceAllString(lines[i], "<time>")
+	}
+	return lines, nil
 }
+
+// stamp is a time in a message.
+var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // heldBy is nil if exactly these clusters have a copy of the object.
 func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...string) error {

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// aClusterIsDrained drains a cluster of Deployments whose replacements come up only when the test lets them: none leaves before, and no more than
+// two are on the way. One is wanted everywhere and stays; one has no other place and is named.
+func aClusterIsDrained(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
+	var moving []*unstructured.Unstructured
+	for i := range 4 {
+		moving = append(moving, placedDeployment(t, ns, fmt.Sprintf("moving-%d", i), toShanghai2, "33")) // more than a node has
+	}
+	everywhere := placedDeployment(t, ns, "everywhere", "clusters: {names: [cn-sha-2, cn-sha-1]}", "1")
+	bound := placedDeployment(t, ns, "bound", "clusters: {names: [cn-sha-2]}\nspread: {numberOfClusters: 1}", "1")
+	for _, d := range append(moving, bound) {
+		eventually(t, normal, func() error { return heldBy(ctx, d, shanghai2) })
+	}
+	eventually(t, normal, func() error { return heldBy(ctx, everywhere, shanghai, shanghai2) })
+	t.Cleanup(func() { patchMember(t, shanghai2, `{"drain":null,"unschedulable":null}`) })
+
+	_, err := suite.Hansectl(ctx, "drain", shanghai2, "--max-unavailable", "2", "--timeout", "6s")
+	if want := "5 objects to go, 2 moving, 1 blocked, beside"; err == nil || !contains(err.Error(), want) {
+		t.Fatalf("drain: %v, want an error that says %q", err, want)
+	}
+	for _, d := range append(moving, bound, everywhere) {
+		_, err := on(ctx, shanghai2, d)
+		must(t, err)
+	}
+	var begun []*unstructured.Unstructured
+	for _, d := range moving {
+		if b, err := bindingOf(ctx, d); err == nil && b.BindingSpec().Target(shanghai2).State == hubv1.TargetEvicting {
+			begun = append(begun, d)
+		}
+	}
+	if len(begun) != 2 {
+		t.Fatalf("%d objects are on the way, want 2", len(begun))
+	}
+	ask(t, begun[0], "1") // its replacement comes up
+	eventually(t, normal, func() error { return goneFrom(ctx, shanghai2, begun[0]) })
+	_, err = on(ctx, shanghai2, begun[1])
+	must(t, err)
+	for _, d := range moving {
+		ask(t, d, "1")
+	}
+	out, err := suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
+	for _, want := range []string{"the drain cannot go on: 1 object to go, 1 blocked", "Deployment.apps " + ns + "/bound"} {
+		if err == nil || !contains(err.Error(), want) {
+			t.Fatalf("drain: %v, want an error that says %q; it printed\n%s", err, want, out)
+		}
+	}
+	for _, d := range moving {
+		eventually(t, normal, func() error { return heldBy(ctx, d, singapore) })
+	}
+	must(t, suite.Hub.Delete(ctx, bound.DeepCopy()))
+	eventually(t, normal, func() error { return noBinding(ctx, bound) })
+	out, err = suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
+	must(t, err)
+	if want := "drained: what is left is"; !contains(out, want) {
+		t.Errorf("drain says\n%s\nwant %q", out, want)
+	}
+	must(t, heldBy(ctx, everywhere, shanghai, shanghai2))
+	out, err = suite.Hansectl(ctx, "uncordon", shanghai2)
+	must(t, err)
+	if want := "its drain is ended"; !contains(out, want) {
+		t.Errorf("uncordon says\n%s\nwant %q", out, want)
+	}
+}
+
+// placedDeployment makes a Deployment of one pod that asks for CPUs, with a Placement of its own.
+func placedDeployment(t *testing.T, ns, name, spec, cpu string) *unstructured.Unstructured {
+	t.Helper()
+	d := deployment(ns, name)
+	containers := []any{map[string]any{"name": "web", "image": "example.org/web:1", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}}
+	must(t, unstructured.SetNestedSlice(d.Object, containers, "spec", "template", "spec", "containers"))
+	var s hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(spec), &s))
+	place(t, ns, name, hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment", Name: name}, s)
+	must(t, suite.Hub.Create(t.Context(), d))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), d.DeepCopy()) })
+	return d
+}
+
+// ask changes what the pod of a Deployment asks for.
+func ask(t *testing.T, d *unstructured.Unstructured, cpu string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/resources/requests/cpu","value":%q}]`, cpu)
+	must(t, suite.Hub.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)))
+}

@@ -1,0 +1,395 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// europe is the region that is lost, asia what is left.
+var (
+	europe = []string{frankfurt, frankfurt2}
+	asia   = []string{singapore, singapore2, shanghai, shanghai2}
+)
+
+// hasty runs a hub that gives clusters less time than it does by default, until the test ends.
+func hasty(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		must(t, suite.hub.Stop())
+		h, err := suite.StartHub(context.WithoutCancel(t.Context()), "hub-a")
+		if h != nil {
+			suite.hub = h
+		}
+		must(t, err)
+	})
+	must(t, suite.hub.Stop())
+	h, err := suite.StartHub(t.Context(), "hub-a", "--failover-grace", "1s")
+	if h != nil {
+		suite.hub = h
+	}
+	must(t, err)
+	for name := range six {
+		eventually(t, normal, func() error { return memberReady(t.Context(), name) })
+	}
+}
+
+// stop stops the API servers of clusters, one right after the other, until the test ends or they are resumed.
+func stop(t *testing.T, names ...string) {
+	t.Helper()
+	t.Cleanup(func() { resume(t, names...) })
+	for _, name := range names {
+		lab(t, "pause", name)
+	}
+}
+
+// resume lets clusters go on, in this order.
+func resume(t *testing.T, names ...string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	for _, name := range names {
+		lab(t, "resume", name)
+	}
+	for _, name := range names {
+		must(t, poll(ctx, time.Minute, func() error { return memberReady(ctx, name) }))
+	}
+}
+
+// unreachable is nil if the hub has given the cluster the taint with the effect.
+func unreachable(ctx context.Context, name string, effect corev1.TaintEffect) error {
+	var m hubv1.MemberCluster
+	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m); err != nil {
+		return err
+	}
+	for _, taint := range m.Status.Taints {
+		if taint.Key == hubv1.UnreachableTaint && taint.Effect == effect {
+			return nil
+		}
+	}
+	return fmt.Errorf("the taints of %s are %+v, want %s:%s", name, m.Status.Taints, hubv1.UnreachableTaint, effect)
+}
+
+// placed makes a Widget with a Placement of its own.
+func placed(t *testing.T, ns, name, spec string, replicas int64) *unstructured.Unstructured {
+	t.Helper()
+	w := widget(ns, name)
+	must(t, unstructured.SetNestedField(w.Object, replicas, "spec", "replicas"))
+	var s hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(spec), &s))
+	place(t, ns, name, hubv1.ResourceSelector{APIGroup: widgetKind.Group, Kind: widgetKind.Kind, Name: name}, s)
+	must(t, suite.Hub.Create(t.Context(), w))
+	return w
+}
+
+const oneInEachOfTwoRegions = `
+clusters: {labelSelector: {}}
+spread:
+  numberOfClusters: 2
+  topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/region, clustersPerDomain: 1}]
+  preferences: [{weight: 20, expression: "region == 'eu-central-1'"}, {weight: 10, expression: "region == 'cn-shanghai'"}]
+`
+
+// aRegionIsLost stops both API servers of a region. What asks for failover moves, as hansectl simulate has foretold, and all else stays. When
+// the region is back, what is there is first brought up to date, and goes only when its replacement is Healthy.
+func aRegionIsLost(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	const failover = "failover: {evictAfterSeconds: 2}\n"
+	moving := placed(t, ns, "moving", failover+oneInEachOfTwoRegions, 3)
+	staying := placed(t, ns, "staying", oneInEachOfTwoRegions, 3)
+	bound := placed(t, ns, "bound", failover+"clusters: {names: [eu-fra-1, eu-fra-2]}\nspread: {numberOfClusters: 2}", 3)
+	shared := placed(t, ns, "shared", failover+"clusters: {labelSelector: {}}\nreplicas: {type: Divide, path: /spec/replicas}", 12)
+	everything := []*unstructured.Unstructured{moving, staying, bound, shared}
+	for _, w := range []*unstructured.Unstructured{moving, staying} {
+		eventually(t, normal, func() error { return heldBy(ctx, w, frankfurt, shanghai) })
+	}
+	eventually(t, normal, func() error { return heldBy(ctx, bound, europe...) })
+	eventually(t, normal, func() error { return sharesAre(ctx, shared, shareOfEach(2, slices.Sorted(maps.Keys(six))...)) })
+	for _, w := range everything {
+		sayReadyEverywhere(t, w)
+		eventually(t, normal, func() error { return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
+	}
+	uids := sixUIDs(ctx, t, ns)
+	foretold := simulated(t, ns, "--without-region", "eu-central-1")
+
+	stop(t, europe...)
+	for _, name := range europe {
+		eventually(t, time.Minute, func() error { return unreachable(ctx, name, corev1.TaintEffectNoExecute) })
+	}
+	eventually(t, normal, func() error { return heldAmong(ctx, moving, asia, shanghai, singapore) })
+	eventually(t, normal, func() error { return sharesAre(ctx, shared, shareOfEach(3, asia...)) })
+	for _, w := range everything {
+		eventually(t, normal, func() error { return asForetold(ctx, foretold, w) })
+	}
+	lostDecisions(t, moving, staying, bound, shared)
+	must(t, rowIs(ctx, moving, frankfurt, metav1.ConditionUnknown, hubv1.ReasonEvicting))
+	must(t, rowIs(ctx, staying, frankfurt, metav1.ConditionUnknown, hubv1.ReasonUnreachable))
+
+	// Nobody has said of the replacement that it is ready.
+	must(t, healthOn(ctx, moving, singapore, hubv1.HealthProgressing))
+	must(t, suite.Hub.Patch(ctx, moving.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))))
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, moving, 7) })
+	resume(t, europe...)
+	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, moving, 7) })
+	eventually(t, normal, func() error { return rowIs(ctx, moving, frankfurt, metav1.ConditionTrue, hubv1.ReasonEvicting) })
+	must(t, heldBy(ctx, moving, frankfurt, shanghai, singapore))
+	must(t, sayReady(ctx, singapore, moving))
+	eventually(t, normal, func() error { return heldBy(ctx, moving, shanghai, singapore) })
+	eventually(t, normal, func() error { return sharedAgain(ctx, shared, 12) })
+	now := sixUIDs(ctx, t, ns)
+	for key, uid := range uids {
+		if key != frankfurt+"/moving" && now[key] != uid {
+			t.Errorf("%s was deleted", key)
+		}
+	}
+}
+
+// lostDecisions compares what is decided while Europe is away.
+func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Unstructured) {
+	t.Helper()
+	const evicted = " Evicting: the cluster is not Ready"
+	for obj, want := range map[*unstructured.Unstructured]string{
+		moving: `
+			Scheduled: 2 of 6 clusters: 2 not needed, 1 not ready, 1 replaced by others
+			ap-se-1 holds
+			ap-se-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			cn-sha-1 holds (score 10)
+			cn-sha-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			eu-fra-1` + evicted + `
+			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
+		staying: `
+			Scheduled: 2 of 6 clusters: 3 not needed, 1 not ready
+			ap-se-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			ap-se-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			cn-sha-1 holds (score 10)
+			cn-sha-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			eu-fra-1 holds (score 20)
+			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
+		bound: `
+			NoReplacement: 2 of 6 clusters: 4 not selected; stays on eu-fra-1: no other cluster can take its place: without it, numberOfClusters: 1 of 2; stays on eu-fra-2: no other cluster can take its place: without it, numberOfClusters: 1 of 2
+			ap-se-1 NotSelected: name ap-se-1 is not in [eu-fra-1 eu-fra-2]
+			ap-se-2 NotSelected: name ap-se-2 is not in [eu-fra-1 eu-fra-2]
+			cn-sha-1 NotSelected: name cn-sha-1 is not in [eu-fra-1 eu-fra-2]
+			cn-sha-2 NotSelected: name cn-sha-2 is not in [eu-fra-1 eu-fra-2]
+			eu-fra-1 holds
+			eu-fra-2 holds`,
+		shared: `
+			Scheduled: 4 of 6 clusters: 2 replaced by others
+			ap-se-1 holds 3
+			ap-se-2 holds 3
+			cn-sha-1 holds 3
+			cn-sha-2 holds 3
+			eu-fra-1` + evicted + `
+			eu-fra-2` + evicted,
+	} {
+		eventually(t, normal, func() error { return decided(t.Context(), obj, want) })
+	}
+}
+
+// theHubIsCutOff resets the connections of four of six clusters: the hub takes the fault for its own.
+func theHubIsCutOff(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := placed(t, ns, "guarded", "failover: {evictAfterSeconds: 20}\n"+oneInEachOfTwoRegions, 3)
+	eventually(t, normal, func() error { return heldBy(ctx, w, frankfurt, shanghai) })
+	uids := sixUIDs(ctx, t, ns)
+	cut := []string{frankfurt, frankfurt2, singapore2, shanghai2}
+	for _, name := range cut {
+		breakMember(t, name, "reset")
+	}
+	for _, name := range cut { // the hub needs up to 15 s to notice, and the object may stay longer
+		eventually(t, time.Minute, func() error { return unreachable(ctx, name, corev1.TaintEffectNoExecute) })
+	}
+	eventually(t, time.Minute, func() error {
+		return decided(ctx, w, `
+			TooManyAway: 2 of 6 clusters: 3 not ready, 1 not needed; stays on eu-fra-1: 4 of 6 clusters are away: the hub moves nothing while more than half are
+			ap-se-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			ap-se-2 ClusterNotReady: the cluster is not Ready
+			cn-sha-1 holds (score 10)
+			cn-sha-2 ClusterNotReady: the cluster is not Ready
+			eu-fra-1 holds (score 20)
+			eu-fra-2 ClusterNotReady: the cluster is not Ready`)
+	})
+	for _, name := range cut { // first the one that holds the object: while it is away, the others must not answer
+		mendMember(t, name)
+	}
+	eventually(t, normal, func() error {
+		return says(ctx, w, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "2 of 6 clusters: 4 not needed")
+	})
+	must(t, heldBy(ctx, w, frankfurt, shanghai))
+	if diff := cmp.Diff(uids, sixUIDs(ctx, t, ns)); diff != "" {
+		t.Errorf("copies (-before +after):\n%s", diff)
+	}
+}
+
+// sayReady plays a member's operator: it says of the copy of a Widget that it is ready.
+func sayReady(ctx context.Context, member string, w *unstructured.Unstructured) error {
+	copied, err := on(ctx, member, w)
+	if err != nil {
+		return err
+	}
+	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Said","message":"by the test","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	return suite.Members[member].Status().Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(ready)))
+}
+
+// sayReadyEverywhere says it of every copy that there shall be.
+func sayReadyEverywhere(t *testing.T, w *unstructured.Unstructured) {
+	t.Helper()
+	b, err := bindingOf(t.Context(), w)
+	must(t, err)
+	for _, e := range b.BindingSpec().Clusters {
+		eventually(t, normal, func() error { return sayReady(t.Context(), e.Name, w) })
+	}
+}
+
+// heldAmong is nil if of the clusters exactly the holders have a copy. The others are not asked: they may not answer.
+func heldAmong(ctx context.Context, obj *unstructured.Unstructured, clusters []string, holders ...string) error {
+	for _, name := range clusters {
+		_, err := on(ctx, name, obj)
+		if slices.Contains(holders, name) {
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", obj.GetName(), name, err)
+			}
+			continue
+		}
+		if err := goneFrom(ctx, name, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shareOfEach(n int64, clusters ...string) map[string]int64 {
+	out := map[string]int64{}
+	for _, name := range clusters {
+		out[name] = n
+	}
+	return out
+}
+
+// sharedAgain is nil if every cluster has a share, within one of the same, of all replicas.
+func sharedAgain(ctx context.Context, obj *unstructured.Unstructured, total int64) error {
+	b, err := bindingOf(ctx, obj)
+	if err != nil {
+		return err
+	}
+	shares := map[string]int64{}
+	var sum int64
+	for _, e := range b.BindingSpec().Clusters {
+		if e.State == hubv1.TargetPresent && e.Replicas != nil {
+			shares[e.Name] = int64(*e.Replicas)
+			sum += shares[e.Name]
+		}
+	}
+	for name := range six {
+		if even := total / int64(len(six)); shares[name] < even-1 || shares[name] > even+1 {
+			return fmt.Errorf("the shares of %s are %v", obj.GetName(), shares)
+		}
+	}
+	if sum != total {
+		return fmt.Errorf("the shares of %s are %v, together %d, want %d", obj.GetName(), shares, sum, total)
+	}
+	return sharesAre(ctx, obj, shares)
+}
+
+// sixUIDs are those of all Widgets of a namespace, on all clusters.
+func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID {
+	t.Helper()
+	out := map[string]types.UID{}
+	for name := range six {
+		list, err := widgetsOn(ctx, name, ns)
+		must(t, err)
+		for i := range list {
+			out[name+"/"+list[i].GetName()] = list[i].GetUID()
+		}
+	}
+	return out
+}
+
+// simulated is what hansectl simulate foretells of the objects of a namespace: their clusters, such as "ap-se-1=3 cn-sha-1=3". Nothing moves
+// meanwhile.
+func simulated(t *testing.T, ns string, args ...string) map[string]string {
+	t.Helper()
+	ctx := t.Context()
+	foretold := map[string]string{}
+	var list hubv1.ResourceBindingList
+	must(t, suite.Hub.List(ctx, &list, client.InNamespace(ns)))
+	for i := range list.Items {
+		foretold[list.Items[i].Spec.ObjectRef.Name] = targetsText(&list.Items[i])
+	}
+	out, err := suite.Hansectl(ctx, append([]string{"simulate", "-o", "json"}, args...)...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Fatalf("hansectl simulate: %v, want exit code 1: something changes", err)
+	}
+	var told struct {
+		Objects []struct {
+			Object struct{ Namespace, Name string }
+			After  []struct {
+				Cluster  string
+				Replicas *int32
+			}
+		}
+	}
+	must(t, json.Unmarshal([]byte(out), &told))
+	for _, o := range told.Objects {
+		if o.Object.Namespace != ns {
+			continue
+		}
+		var after []hubv1.BindingTarget
+		for _, c := range o.After {
+			after = append(after, hubv1.BindingTarget{Name: c.Cluster, Replicas: c.Replicas})
+		}
+		foretold[o.Object.Name] = targetText(after)
+	}
+	return foretold
+}
+
+func asForetold(ctx context.Context, foretold map[string]string, obj *unstructured.Unstructured) error {
+	b, err := bindingOf(ctx, obj)
+	if err != nil {
+		return err
+	}
+	if now := targetsText(b); now != foretold[obj.GetName()] {
+		return fmt.Errorf("%s is to be on %s, hansectl simulate has foretold %s", obj.GetName(), now, foretold[obj.GetName()])
+	}
+	return nil
+}
+
+func targetsText(b hubv1.BindingObject) string {
+	var here []hubv1.BindingTarget
+	for _, e := range b.BindingSpec().Clusters {
+		if e.State == hubv1.TargetPresent {
+			here = append(here, e)
+		}
+	}
+	return targetText(here)
+}
+
+func targetText(targets []hubv1.BindingTarget) string {
+	var parts []string
+	for _, e := range targets {
+		if e.Replicas != nil {
+			parts = append(parts, fmt.Sprintf("%s=%d", e.Name, *e.Replicas))
+			continue
+		}
+		parts = append(parts, e.Name)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
