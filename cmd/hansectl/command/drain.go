@@ -27,6 +27,10 @@ type drain struct {
 
 var errBlocked = errors.New("the drain cannot go on")
 
+// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and what was blocked may just
+// have got a place.
+const blockedFor = 5 * time.Second
+
 func newDrain(h *hub) *cobra.Command {
 	d := &drain{hub: h}
 	cmd := &cobra.Command{
@@ -78,12 +82,22 @@ func (d *drain) run(ctx context.Context) error {
 	if timeout == 0 {
 		timeout = math.MaxInt64
 	}
+	var blocked time.Time
 	state, err := await(ctx, d.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
 		cluster, err := readCluster(ctx, hub, d.name)
 		if err != nil {
 			return "", false, err
 		}
-		return drainState(cluster)
+		state, done, err := drainState(cluster)
+		switch {
+		case !errors.Is(err, errBlocked):
+			blocked = time.Time{}
+		case blocked.IsZero():
+			blocked, err = time.Now(), nil
+		case time.Since(blocked) < blockedFor:
+			err = nil
+		}
+		return state, done, err
 	})
 	switch {
 	case errors.Is(err, errTimeout):
