@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -68,8 +69,13 @@ func behind[T client.Object](keys func(context.Context, T) []key) func(context.C
 	return func(ctx context.Context, o T, q queue) { addBehind(q, keys(ctx, o)...) }
 }
 
+// perDecision keeps decisions that one change asks of many objects apart, so that most of the time is left for objects that change themselves.
+const perDecision = 2 * time.Millisecond
+
 func addBehind(q queue, keys ...key) {
-	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
+	for i, k := range keys {
+		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * perDecision}, k)
+	}
 }
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
