@@ -22,14 +22,23 @@ var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--re
 // waiting, not work.
 const interval = 200 * time.Millisecond
 
-// Scenarios. The others are compared with the calm one, and with the one where objects go to the good members alone: without the
+// Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members alone: without the
 // bad ones' share of the work the good ones may be faster than in calm.
 const (
-	calm    = "calm"
-	alone   = "alone"
-	struck  = "struck"
-	started = "started"
+	calm      = "calm"
+	alone     = "alone"
+	restarted = "restarted"
+	struck    = "struck"
+	started   = "started"
 )
+
+// withoutFaults is the scenario that a scenario is compared with.
+func withoutFaults(scenario string) string {
+	if scenario == started {
+		return restarted
+	}
+	return calm
+}
 
 // Isolation is what the good members saw while the others were good or bad.
 type Isolation struct {
@@ -37,17 +46,17 @@ type Isolation struct {
 	Step     string `json:"step"`
 	// Latency is from the user's write to the copy on one good member, over all objects and good members.
 	Latency Latency `json:"latency"`
-	// P99Ratio is the 99th percentile over that of the calm scenario, P99OverAlone over that of the good members alone.
+	// P99Ratio is the 99th percentile over that of the same without faults, P99OverAlone over that of the good members alone.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
 	// RecoveredSeconds is from the end of the faults until every member had every object.
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 
-// isolation measures the good members without faults, alone, with faults that begin just before the load, and with a hub process that
-// started among them.
+// isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
+// load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
-	scenarios := []string{calm, alone, struck, started}
+	scenarios := []string{calm, alone, restarted, struck, started}
 	return r.onLab(ctx, r.members, append([]string{warmNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
 		if err != nil {
@@ -86,12 +95,14 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		return err
 	}
 	switch name {
-	case started:
+	case restarted, started:
 		if err := s.process.Stop(); err != nil {
 			return err
 		}
-		if err := s.misbehave(ctx); err != nil {
-			return err
+		if name == started {
+			if err := s.misbehave(ctx); err != nil {
+				return err
+			}
 		}
 		if err := s.startHub(ctx); err != nil {
 			return err

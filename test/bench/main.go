@@ -40,7 +40,7 @@ func profiles() map[string]profile {
 		"wider":     {"50 objects to 30", 50, 30, 1, (*run).throughput},
 		"deep":      {"5000 objects to 3", 5000, 3, 1, (*run).throughput},
 		"memory":    {"the heap for 5000 objects of 1 and of 50 KiB on 3 members and on 1", 5000, 3, 2, (*run).memory},
-		"isolation": {"150 objects to 10 members, of which 3 are bad", 150, 10, bad + 1, (*run).isolation},
+		"isolation": {"400 objects to 10 members, of which 3 are bad", 400, 10, bad + 1, (*run).isolation},
 	}
 }
 

@@ -83,7 +83,7 @@ func (r *Result) derive() {
 		r.Added = append(r.Added, added(r.Heaps[i], r.Heaps[i+1]))
 	}
 	for i := range r.Isolation {
-		r.Isolation[i].P99Ratio = r.p99Over(calm, r.Isolation[i])
+		r.Isolation[i].P99Ratio = r.p99Over(withoutFaults(r.Isolation[i].Scenario), r.Isolation[i])
 		r.Isolation[i].P99OverAlone = r.p99Over(alone, r.Isolation[i])
 	}
 	for i := range r.Phases {

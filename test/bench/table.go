@@ -136,7 +136,7 @@ func (r *Result) isolation(b *strings.Builder) {
 	if len(r.Isolation) == 0 {
 		return
 	}
-	row(b, "scenario", "step", "good members p50 / p99", "p99 over calm", "over the good ones alone", "all members complete after the faults' end")
+	row(b, "scenario", "step", "good members p50 / p99", "p99 over the same without faults", "over the good ones alone", "all members complete after the faults' end")
 	row(b, slices.Repeat([]string{"---"}, 6)...)
 	for _, i := range r.Isolation {
 		recovered := "-"

@@ -43,7 +43,7 @@ func (r *Result) targets() []target {
 	}
 	out = append(out, r.memoryTargets()...)
 	if len(r.Isolation) > 0 {
-		out = append(out, target{what: "isolation: p99 of the good members over calm", is: worst(r.Isolation), limit: 1.3})
+		out = append(out, target{what: "isolation: p99 of the good members over the same without faults", is: worst(r.Isolation), limit: 1.3})
 	}
 	return out
 }
