@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -69,13 +68,8 @@ func behind[T client.Object](keys func(context.Context, T) []key) func(context.C
 	return func(ctx context.Context, o T, q queue) { addBehind(q, keys(ctx, o)...) }
 }
 
-// perDecision keeps decisions that one change asks of many objects apart, so that most of the time is left for objects that change themselves.
-const perDecision = 2 * time.Millisecond
-
 func addBehind(q queue, keys ...key) {
-	for i, k := range keys {
-		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * perDecision}, k)
-	}
+	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
 }
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
@@ -274,9 +268,21 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	s.mu.Unlock()
 	s.turns.begin(s.Clock.Now())
 	for gk := range s.wants.current() {
-		addBehind(q, s.Templates.List(gk)...)
+		s.replay(ctx, q, s.Templates.List(gk)...)
 	}
 	return nil
+}
+
+// replay queues objects of a first list: those that have a binding behind those that change now, and those that have none with these. They may
+// have been made a moment ago.
+func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
+	for _, id := range ids {
+		if s.Client.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey()), client.UnsafeDisableDeepCopy) == nil {
+			addBehind(q, id)
+			continue
+		}
+		q.Add(id)
+	}
 }
 
 func (s *Scheduler) leading() (context.Context, queue) {
@@ -285,15 +291,15 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.ctx, s.queue
 }
 
-// wakeObject queues an object; one of a first list behind those that change now.
+// wakeObject queues an object.
 func (s *Scheduler) wakeObject(id key) {
-	_, q := s.leading()
+	ctx, q := s.leading()
 	if q == nil {
 		return
 	}
 	state, _ := s.Templates.State(id.GroupKind())
 	if !state.Synced {
-		addBehind(q, id)
+		s.replay(ctx, q, id)
 		return
 	}
 	q.Add(id)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -20,6 +23,34 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 		got, _ := q.Get()
 		if first := got == changed; first != (i == 0) {
 			t.Errorf("%s is number %d", got, i+1)
+		}
+		q.Done(got)
+	}
+}
+
+// oneBinding has the binding of one object and nothing else, as a cache that has been read.
+type oneBinding struct {
+	client.Client
+	id key
+}
+
+func (b oneBinding) Get(_ context.Context, at client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if at == b.id.BindingKey() {
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, at.Name)
+}
+
+func TestAnObjectThatIsNewAtTheStartGoesBeforeThoseThatHaveABinding(t *testing.T) {
+	q := priorityqueue.New[key]("test")
+	defer q.ShutDown()
+	known, made := key{Kind: "Widget", Namespace: "n", Name: "a"}, key{Kind: "Widget", Namespace: "n", Name: "b"}
+	s := &Scheduler{Options: Options{Client: oneBinding{id: known}}}
+	s.replay(t.Context(), q, known, made)
+	for i, want := range []key{made, known} {
+		got, _ := q.Get()
+		if got != want {
+			t.Errorf("%s is number %d, want %s", got, i+1, want)
 		}
 		q.Done(got)
 	}
