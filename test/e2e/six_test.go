@@ -192,19 +192,7 @@ var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // heldBy is nil if exactly these clusters have a copy of the object.
 func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...string) error {
-	for name := range six {
-		_, err := on(ctx, name, obj)
-		if slices.Contains(clusters, name) {
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", obj.GetName(), name, err)
-			}
-			continue
-		}
-		if err := goneFrom(ctx, name, obj); err != nil {
-			return err
-		}
-	}
-	return nil
+	return heldAmong(ctx, obj, slices.Collect(maps.Keys(six)), clusters...)
 }
 
 // holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is divided.

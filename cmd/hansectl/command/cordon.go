@@ -29,11 +29,7 @@ Objects that are there stay, are kept up to date, and keep their replicas or get
 }
 
 func cordon(ctx context.Context, h *hub, name string) error {
-	hub, _, err := h.connect()
-	if err != nil {
-		return err
-	}
-	cluster, err := readCluster(ctx, hub, name)
+	hub, cluster, err := connectTo(ctx, h, name)
 	if err != nil {
 		return err
 	}
@@ -74,11 +70,7 @@ Nothing moves back by itself: an object stays where it is, unless its placement 
 }
 
 func uncordon(ctx context.Context, h *hub, name string) error {
-	hub, _, err := h.connect()
-	if err != nil {
-		return err
-	}
-	cluster, err := readCluster(ctx, hub, name)
+	hub, cluster, err := connectTo(ctx, h, name)
 	if err != nil {
 		return err
 	}
@@ -96,6 +88,16 @@ func uncordon(ctx context.Context, h *hub, name string) error {
 	}
 	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sit may get new objects; what went elsewhere does not come back by itself", ended)
 	return nil
+}
+
+// connectTo connects to the hub and reads a MemberCluster that has to be there.
+func connectTo(ctx context.Context, h *hub, name string) (client.Client, *hubv1.MemberCluster, error) {
+	hub, _, err := h.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := readCluster(ctx, hub, name)
+	return hub, cluster, err
 }
 
 // readCluster reads a MemberCluster that has to be there.
