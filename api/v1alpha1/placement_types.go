@@ -143,7 +143,7 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Suspend SuspendPolicy `json:"suspend,omitempty"`
 
-	// statusAggregation says where the merged status goes.
+	// statusAggregation says how copies are judged, how their statuses are merged, and where the merged status goes.
 	// +optional
 	// +kubebuilder:default={}
 	StatusAggregation StatusAggregation `json:"statusAggregation,omitempty"`
@@ -358,25 +358,6 @@ type SuspendPolicy struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
-}
-
-// StatusMode says where the merged status goes.
-// +kubebuilder:validation:Enum=OnObject;BindingOnly
-type StatusMode string
-
-const (
-	// StatusOnObject writes the merged status to the hub object where its schema and owners allow it.
-	StatusOnObject StatusMode = "OnObject"
-	// StatusBindingOnly keeps it in the binding.
-	StatusBindingOnly StatusMode = "BindingOnly"
-)
-
-// StatusAggregation says where the merged status goes.
-type StatusAggregation struct {
-	// mode is OnObject or BindingOnly. Default OnObject for custom resources; core workload kinds are always BindingOnly.
-	// +optional
-	// +kubebuilder:default=OnObject
-	Mode StatusMode `json:"mode,omitempty"`
 }
 
 // PlacementStatus sums up the objects that follow a placement.

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SettingsAnnotation of a binding keeps how its placement wants copies to be written and removed, as far as that is not the default. A
-// placement that was deleted can no longer be asked, and its objects stay where they are.
+// SettingsAnnotation of a binding keeps how its placement wants copies to be written and removed, and their statuses to be read and
+// merged, as far as that is not the default. A placement that was deleted can no longer be asked, and its objects stay where they are.
 const SettingsAnnotation = Prefix + "settings"
 
 // Settings is the value of the SettingsAnnotation; empty if everything is as by default. Adoption is not kept: no cluster is added
@@ -25,6 +25,8 @@ func (s *PlacementSpec) Settings() string {
 	}
 	propagation := s.Deletion.PropagationPolicy
 	unset(&propagation, metav1.DeletePropagationBackground)
+	status := s.StatusAggregation
+	unset(&status.Mode, StatusOnObject)
 
 	kept := map[string]any{} // as in a PlacementSpec
 	if !reflect.DeepEqual(apply, ApplyPolicy{}) {
@@ -32,6 +34,9 @@ func (s *PlacementSpec) Settings() string {
 	}
 	if propagation != "" {
 		kept["deletion"] = DeletionPolicy{PropagationPolicy: propagation}
+	}
+	if !reflect.DeepEqual(status, StatusAggregation{}) {
+		kept["statusAggregation"] = status
 	}
 	if len(kept) == 0 {
 		return ""
@@ -49,7 +54,8 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings is what a binding has kept of its placement: a spec with nothing but settings. What cannot be read forbids to write.
+// LastSettings is what a binding has kept of its placement: a spec with nothing but settings. What cannot be read forbids to write,
+// to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec
 	text := b.GetAnnotations()[SettingsAnnotation]
@@ -57,7 +63,7 @@ func LastSettings(b BindingObject) PlacementSpec {
 		return s
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return PlacementSpec{Apply: ApplyPolicy{Mode: ApplyReportOnly}}
+		return PlacementSpec{Apply: ApplyPolicy{Mode: ApplyReportOnly}, StatusAggregation: StatusAggregation{Mode: StatusBindingOnly}}
 	}
 	return s
 }
