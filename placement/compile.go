@@ -16,7 +16,7 @@ import (
 type Compiled struct {
 	names, excludedNames []string
 	requirements         []requirement
-	expression           *expression
+	expression           *condition
 	tolerations          []corev1.Toleration
 	evictAfter           *int64 // seconds; nil for never
 
@@ -42,7 +42,7 @@ type constraint struct {
 type preference struct {
 	weight       int64
 	requirements []requirement
-	expression   *expression
+	expression   *condition
 }
 
 // group is an AffinityGroup.

@@ -64,7 +64,19 @@ type Input struct {
 	MostAway int
 	// Hold says of clusters why nothing is moved from them now.
 	Hold map[string]string
-	Now  time.Time
+	// Excluded are the clusters that rules of override policies keep the object out of.
+	Excluded map[string]Exclusion
+	Now      time.Time
+}
+
+// Exclusion is why a rule keeps an object out of a cluster.
+type Exclusion struct {
+	// Rule names the rule and its policy.
+	Rule string
+	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer: then nothing new goes there, and what is
+	// there stays. Why says what was found.
+	Passing bool
+	Why     string
 }
 
 // Decision says which clusters shall hold an object. Every list is sorted by cluster.

@@ -5,7 +5,8 @@
 //
 //   - Filters say of each cluster alone whether it may hold the object, the spread chooses among those that may: first what holds the object,
 //     then what a constraint lacks, then by score. docs/placement.md shows each, and the tests run what it shows.
-//   - What somebody says of a cluster (names, labels, annotations, NoExecute taints) or asks of the spread can take an object away from it.
+//   - What somebody says of a cluster (names, labels, annotations, NoExecute taints, a rule of an override policy that excludes it) or asks of
+//     the spread can take an object away from it.
 //     What happens to a cluster (not ready, unschedulable, a NoSchedule taint, fewer nodes, a kind that is not served, a namespace that is no
 //     longer allowed) only keeps new objects away, so that an outage never moves or deletes anything.
 //   - A cluster that was away for longer than its placement tolerates, or is drained, loses the object only to others that take its place, and
@@ -16,6 +17,6 @@
 //
 // Time is a part of the Input, and Decision.Again says when it alone may change the decision.
 //
-// Not decided here: shares of replicas, how the object differs per cluster (package overrides), and when it is safe to delete
+// Not decided here: shares of replicas, how the object differs per cluster and which of its rules exclude one (package overrides), and when it is safe to delete
 // (hub/schedule, hub/dispatch).
 package placement

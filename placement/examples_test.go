@@ -61,6 +61,8 @@ type example struct {
 	Holds []string `json:"holds"`
 	// Evicting names those whose place others have taken.
 	Evicting []string `json:"evicting"`
+	// Excluded are the clusters that a rule of an override policy excludes, with the rule.
+	Excluded map[string]string `json:"excluded"`
 	// Divided is true if the replicas are divided.
 	Divided bool `json:"divided"`
 	// Only names the clusters that there are; unset: all of the fleet.
@@ -128,6 +130,12 @@ func decided(t *testing.T, block string, fleet []exampleCluster) string {
 		return err.Error() + "\n"
 	}
 	in := Input{Placement: p, Held: set(e.Holds), Evicting: set(e.Evicting), Divided: e.Divided, Kind: kindOf(e.Object), Now: noon}
+	for cluster, rule := range e.Excluded {
+		if in.Excluded == nil {
+			in.Excluded = map[string]Exclusion{}
+		}
+		in.Excluded[cluster] = Exclusion{Rule: rule}
+	}
 	for _, c := range fleet {
 		if len(e.Only) > 0 && !slices.Contains(e.Only, c.Name) {
 			continue

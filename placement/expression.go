@@ -1,21 +1,16 @@
 package placement
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/hanse-dev/hanse/expression"
 )
 
 // Names of the variables of an expression.
@@ -53,136 +48,36 @@ var variables = map[string]struct {
 // costLimit bounds one evaluation to about a millisecond.
 const costLimit = 20_000
 
-// environ is the environment that a Kubernetes 1.36 API server has for its own expressions, with our variables.
-var environ = sync.OnceValues(func() (*cel.Env, error) {
-	var options []cel.EnvOption
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		options = append(options, cel.Variable(name, variables[name].celType))
+var environment = sync.OnceValue(func() *expression.Environment {
+	types := map[string]*cel.Type{}
+	for name, v := range variables {
+		types[name] = v.celType
 	}
-	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 36)).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the environment of expressions: %w", err)
-	}
-	return set.Env(environment.NewExpressions)
+	return expression.NewEnvironment(costLimit, types)
 })
 
-// expression is a compiled CEL expression over one cluster.
-type expression struct {
-	program cel.Program
+// condition is a compiled expression over one cluster.
+type condition struct {
+	*expression.Expression
 	// said is true if the expression reads only what somebody has said of the cluster.
 	said bool
-	// reads are the variables, and entries of maps, whose values a message names.
-	reads []reading
 }
 
-// reading is a variable, or the entry of one that is a map.
-type reading struct{ variable, key string }
-
-var errNotBool = errors.New("the expression must be true or false")
-
-func compileExpression(text string) (*expression, error) {
-	env, err := environ()
+func compileExpression(text string) (*condition, error) {
+	e, err := environment().CompileBool(text)
 	if err != nil {
 		return nil, err
 	}
-	checked, issues := env.Compile(text)
-	if issues.Err() != nil {
-		return nil, errors.New(strings.Join(strings.Fields(issues.Err().Error()), " "))
-	}
-	if checked.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("%w, not %s", errNotBool, checked.OutputType())
-	}
-	program, err := env.Program(checked, cel.CostLimit(costLimit))
-	if err != nil {
-		return nil, err
-	}
-	e := &expression{program: program, reads: readings(checked.NativeRep())}
-	e.said = !slices.ContainsFunc(e.reads, func(r reading) bool { return !variables[r.variable].said })
-	return e, nil
+	said := !slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return !variables[r.Variable].said })
+	return &condition{Expression: e, said: said}, nil
 }
 
-func (e *expression) readsFacts() bool {
-	return e != nil && slices.ContainsFunc(e.reads, func(r reading) bool { return r.variable == varAnnotations || !variables[r.variable].said })
-}
-
-// readings lists what an expression reads, in order of appearance.
-func readings(checked *ast.AST) []reading {
-	var out []reading
-	add := func(r reading) {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	references := checked.ReferenceMap()
-	variable := func(e ast.Expr) string {
-		if e.Kind() != ast.IdentKind || references[e.ID()] == nil {
-			return ""
-		}
-		if _, ok := variables[references[e.ID()].Name]; ok {
-			return references[e.ID()].Name
-		}
-		return "" // the variable of a macro
-	}
-	inEntry := map[int64]bool{} // identifiers of which just one entry is read
-	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			if v := variable(e.AsSelect().Operand()); v != "" {
-				inEntry[e.AsSelect().Operand().ID()] = true
-				add(reading{v, e.AsSelect().FieldName()})
-			}
-		case ast.CallKind:
-			if v, key, ident := entryRead(e.AsCall(), variable); v != "" {
-				inEntry[ident] = true
-				add(reading{v, key})
-			}
-		case ast.IdentKind:
-			if v := variable(e); v != "" && !inEntry[e.ID()] {
-				add(reading{variable: v})
-			}
-		}
-	}))
-	return out
-}
-
-// entryRead recognizes labels["key"] and "key" in labels.
-func entryRead(call ast.CallExpr, variable func(ast.Expr) string) (v, key string, ident int64) {
-	args := call.Args()
-	if len(args) != 2 {
-		return "", "", 0
-	}
-	of, entry := args[0], args[1]
-	switch call.FunctionName() {
-	case operators.Index, operators.OptIndex, operators.OptSelect:
-	case operators.In:
-		of, entry = entry, of
-	default:
-		return "", "", 0
-	}
-	if entry.Kind() != ast.LiteralKind {
-		return "", "", 0
-	}
-	text, ok := entry.AsLiteral().Value().(string)
-	if !ok {
-		return "", "", 0
-	}
-	return variable(of), text, of.ID()
+func (e *condition) readsFacts() bool {
+	return e != nil && slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
 }
 
 // holds evaluates the expression. An error means that it gives no answer for this cluster.
-func (e *expression) holds(c *Cluster) (bool, error) {
-	out, _, err := e.program.Eval(c.facts())
-	if err != nil {
-		return false, err
-	}
-	b, ok := out.(types.Bool)
-	if !ok {
-		return false, errNotBool
-	}
-	return bool(b), nil
-}
+func (e *condition) holds(c *Cluster) (bool, error) { return e.Holds(c.facts(), nil) }
 
 // facts are the values of the variables.
 func (c *Cluster) facts() map[string]any {
@@ -228,32 +123,32 @@ func (c *Cluster) servedKinds() []string {
 }
 
 // values says what the expression reads of a cluster: `version is "v1.30.1", nodes.ready is 2`. At most five values.
-func (e *expression) values(c *Cluster) string {
+func (e *condition) values(c *Cluster) string {
 	const shown = 5
-	facts := c.facts()
+	facts, reads := c.facts(), e.Reads()
 	var out []string
-	for _, r := range e.reads[:min(shown, len(e.reads))] {
-		out = append(out, r.value(facts[r.variable]))
+	for _, r := range reads[:min(shown, len(reads))] {
+		out = append(out, valueOf(r, facts[r.Variable]))
 	}
-	if more := len(e.reads) - shown; more > 0 {
+	if more := len(reads) - shown; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")
 }
 
-func (r reading) value(v any) string {
-	subject := r.variable
-	if r.key != "" && r.variable != varServedKinds {
+func valueOf(r expression.Reading, v any) string {
+	subject := r.Variable
+	if r.Key != "" && r.Variable != varServedKinds {
 		var set bool
 		switch m := v.(type) {
 		case map[string]string:
-			v, set = m[r.key]
+			v, set = m[r.Key]
 		case map[string]int64:
-			v, set = m[r.key]
+			v, set = m[r.Key]
 		case map[string]any:
-			v, set = m[r.key]
+			v, set = m[r.Key]
 		}
-		subject += "[" + r.key + "]"
+		subject += "[" + r.Key + "]"
 		if !set {
 			return subject + " is not set"
 		}

@@ -27,20 +27,22 @@ type refusal struct{ reason, message string }
 // filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for which several
 // things speak.
 var filters = []filter{
-	{"leaving", true, true, leaving},                // its MemberCluster is being deleted; first, because then its leave policy counts and no other
-	{"excludedNames", true, true, excluded},         // excludedNames subtracts it
-	{"names", true, true, notNamed},                 // names does not hold it
-	{"labelSelector", true, true, labelsDiffer},     // labelSelector does not match its labels
-	{"expression", true, true, saidOtherwise},       // expression, over what somebody has said of it, is false
-	{"NoExecute taints", true, false, noExecute},    // it carries a NoExecute taint that is not tolerated, or no longer
-	{"expression now", false, true, foundOtherwise}, // expression, over what changes by itself, is false, or gives no answer
-	{"topologyKeys", false, true, topologyMissing},  // it is in no domain of a constraint
-	{"allowedNamespaces", false, false, notAllowed}, // its allowedNamespaces leave the object's namespace out
-	{"unschedulable", false, true, unschedulable},   // its admin wants no new objects on it
-	{"drain", false, true, draining},                // it is being emptied
-	{"Ready", false, true, notReady},                // its watches do not deliver; before the taint that says so, too
-	{"NoSchedule taints", false, true, noSchedule},  // it carries a NoSchedule taint that is not tolerated
-	{"served", false, false, notServed},             // it is known not to serve the object's kind and version
+	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because then its leave policy counts and no other
+	{"excludedNames", true, true, excluded},           // excludedNames subtracts it
+	{"names", true, true, notNamed},                   // names does not hold it
+	{"labelSelector", true, true, labelsDiffer},       // labelSelector does not match its labels
+	{"expression", true, true, saidOtherwise},         // expression, over what somebody has said of it, is false
+	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it, over what somebody has said of it
+	{"NoExecute taints", true, false, noExecute},      // it carries a NoExecute taint that is not tolerated, or no longer
+	{"expression now", false, true, foundOtherwise},   // expression, over what changes by itself, is false, or gives no answer
+	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it, over what changes by itself
+	{"topologyKeys", false, true, topologyMissing},    // it is in no domain of a constraint
+	{"allowedNamespaces", false, false, notAllowed},   // its allowedNamespaces leave the object's namespace out
+	{"unschedulable", false, true, unschedulable},     // its admin wants no new objects on it
+	{"drain", false, true, draining},                  // it is being emptied
+	{"Ready", false, true, notReady},                  // its watches do not deliver; before the taint that says so, too
+	{"NoSchedule taints", false, true, noSchedule},    // it carries a NoSchedule taint that is not tolerated
+	{"served", false, false, notServed},               // it is known not to serve the object's kind and version
 }
 
 func leaving(_ *Input, c *Cluster) refusal {
@@ -96,6 +98,22 @@ func foundOtherwise(in *Input, c *Cluster) refusal {
 		return refusal{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
 	}
 	return refusal{}
+}
+
+func excludedByRule(in *Input, c *Cluster) refusal {
+	x, yes := in.Excluded[c.Name]
+	if !yes || x.Passing {
+		return refusal{}
+	}
+	return refusal{hubv1.ReasonExcludedByOverride, "excluded by " + x.Rule}
+}
+
+func excludedNow(in *Input, c *Cluster) refusal {
+	x, yes := in.Excluded[c.Name]
+	if !yes || !x.Passing {
+		return refusal{}
+	}
+	return refusal{hubv1.ReasonExcludedByOverride, "excluded for now by " + x.Rule + ": " + x.Why}
 }
 
 func short(text string) string {

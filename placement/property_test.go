@@ -30,7 +30,7 @@ func genInput(t *rapid.T) Input {
 		t.Skip(err)
 	}
 	in := Input{
-		Placement: c, Kind: widget, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Now: noon,
+		Placement: c, Kind: widget, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Excluded: map[string]Exclusion{}, Now: noon,
 		Divided: rapid.Bool().Draw(t, "divided"), MostAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {
@@ -40,6 +40,9 @@ func genInput(t *rapid.T) Input {
 		name := fmt.Sprintf("c%02d", i)
 		in.Held[name] = rapid.Bool().Draw(t, "held")
 		in.Evicting[name] = !in.Held[name] && rapid.IntRange(0, 5).Draw(t, "evicting") == 0
+		if rapid.IntRange(0, 7).Draw(t, "excluded") == 0 {
+			in.Excluded[name] = Exclusion{Rule: "a rule", Passing: rapid.Bool().Draw(t, "passing"), Why: "of what it is"}
+		}
 		in.Hold[name] = rapid.SampledFrom([]string{"", "", "", "", "not now"}).Draw(t, "hold")
 	}
 	return in
@@ -214,7 +217,7 @@ func clustersOf(d Decision) []string {
 
 func TestEveryClusterIsInExactlyOneList(t *testing.T) {
 	unselecting := []string{
-		hubv1.ReasonNotSelected, hubv1.ReasonExcluded, hubv1.ReasonTaintNotTolerated, hubv1.ReasonClusterLeaving,
+		hubv1.ReasonNotSelected, hubv1.ReasonExcluded, hubv1.ReasonExcludedByOverride, hubv1.ReasonTaintNotTolerated, hubv1.ReasonClusterLeaving,
 		hubv1.ReasonNotChosen, hubv1.ReasonSpreadConstraint, hubv1.ReasonOtherAffinityGroup,
 	}
 	rapid.Check(t, func(t *rapid.T) {

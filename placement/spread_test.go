@@ -142,9 +142,15 @@ func TestExplainTellsTheSteps(t *testing.T) {
 }
 
 func TestAnExpressionThatCostsTooMuchGivesNoAnswer(t *testing.T) {
-	numbers := "[" + strings.Repeat("1,", 200) + "1]"
-	p := compiled(t, hubv1.ClusterSelection{Expression: numbers + ".all(a, " + numbers + ".all(b, " + numbers + ".all(c, a + b + c > 0)))"}, nil)
-	d := Decide(Input{Placement: p, Clusters: []Cluster{open("a"), open("b")}, Held: set([]string{"a"})})
+	p := compiled(t, hubv1.ClusterSelection{Expression: "labels.all(a, labels.all(b, labels.all(c, a + b + c != '')))"}, nil)
+	clusters := []Cluster{open("a"), open("b")}
+	for i := range clusters {
+		clusters[i].Labels = map[string]string{}
+		for n := range 60 {
+			clusters[i].Labels[fmt.Sprint("label", n)] = ""
+		}
+	}
+	d := Decide(Input{Placement: p, Clusters: clusters, Held: set([]string{"a"})})
 	if len(d.Targets) != 1 || len(d.Rejected) != 1 || d.Rejected[0].Reason != hubv1.ReasonExpressionFailed || !strings.Contains(d.Rejected[0].Message, "cost limit exceeded") {
 		t.Errorf("decided %+v", d)
 	}

@@ -1,0 +1,133 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// Expression is one that was read. It is for concurrent use.
+type Expression struct {
+	program cel.Program
+	limit   uint64
+	result  *cel.Type
+	reads   []Reading
+	source  *ast.SourceInfo
+}
+
+// Budget is what several evaluations may cost together. It is not for concurrent use.
+type Budget struct{ left uint64 }
+
+// NewBudget is one of so many units.
+func NewBudget(units uint64) *Budget { return &Budget{left: units} }
+
+// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is a *Failure: there is no answer.
+func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
+	out, err := x.eval(values, budget)
+	if err != nil {
+		return false, err
+	}
+	b, ok := out.(types.Bool)
+	if !ok {
+		return false, &Failure{Reason: errNotBool.Error(), err: errNotBool}
+	}
+	return bool(b), nil
+}
+
+// Value evaluates the expression and gives the result as JSON decodes it: nil, bool, int64, float64, string, []any or map[string]any. A quantity
+// is a string. It is the caller's own. Without a budget only the limit of the Environment holds. An error is a *Failure.
+func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err error) {
+	out, err := x.eval(values, budget)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = nil, &Failure{Reason: "gives a result that cannot be read", err: fmt.Errorf("internal error: %v", r)}
+		}
+	}()
+	left := MaxResultBytes
+	if v, err = toJSON(out, MaxResultDepth, &left); err != nil {
+		return nil, &Failure{Reason: err.Error(), err: err}
+	}
+	return v, nil
+}
+
+func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error) {
+	if budget != nil && budget.left == 0 {
+		return nil, &Failure{Reason: reasonBudget, err: errors.New(reasonBudget)}
+	}
+	out, details, err := x.program.Eval(values)
+	if budget != nil {
+		cost := x.limit
+		if details != nil && details.ActualCost() != nil {
+			cost = *details.ActualCost()
+		}
+		budget.left -= min(cost, budget.left)
+	}
+	if err != nil {
+		return nil, x.failure(err)
+	}
+	return out, nil
+}
+
+// Failure means that an expression gives no answer for these values.
+type Failure struct {
+	// Reason is why, in words that hold nothing of the values: "no such key", "cost limit exceeded", "gives null".
+	Reason string
+	// Line and Column of what failed, from 1; 0 if unknown.
+	Line, Column int
+
+	err error
+}
+
+// Error is what CEL says. It may hold parts of the values.
+func (f *Failure) Error() string { return f.err.Error() }
+
+// Unwrap is what CEL says.
+func (f *Failure) Unwrap() error { return f.err }
+
+// Where is the Reason with its place: "no such key, at line 1, column 7". It holds nothing of the values.
+func (f *Failure) Where() string {
+	if f.Line == 0 {
+		return f.Reason
+	}
+	return fmt.Sprintf("%s, at line %d, column %d", f.Reason, f.Line, f.Column)
+}
+
+const (
+	reasonCost   = "cost limit exceeded"
+	reasonBudget = "the expressions cost too much together"
+)
+
+// reasons that CEL's errors begin with, or contain, and that hold nothing of the values.
+var reasons = []string{
+	reasonCost, "no such key", "no such overload", "division by zero", "divide by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
+	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",
+}
+
+func (x *Expression) failure(err error) *Failure {
+	f := &Failure{Reason: "the evaluation failed", err: err}
+	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) {
+		f.Reason, f.err = reasonCost, errors.New("operation cancelled: actual "+reasonCost)
+		return f
+	}
+	for _, r := range reasons {
+		if strings.Contains(err.Error(), r) {
+			f.Reason = r
+			break
+		}
+	}
+	if e := (*types.Err)(nil); errors.As(err, &e) && e.NodeID() > 0 {
+		if at := x.source.GetStartLocation(e.NodeID()); at.Line() > 0 {
+			f.Line, f.Column = at.Line(), at.Column()+1
+		}
+	}
+	return f
+}

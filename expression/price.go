@@ -1,0 +1,328 @@
+package expression
+
+import (
+	"fmt"
+	"math"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// Lists, maps and texts of which nothing is known are taken to have so many items or bytes when a cost is estimated.
+const (
+	assumedItems = 8
+	assumedBytes = 64
+)
+
+// prices say what a call costs, from its arguments, in the units of CEL, and up to about most. They are of functions whose work CEL counts too low, or
+// only after it is done: a comparison goes through all that is in a list, however short that is; a result may be the product of the arguments.
+var prices = map[string]func(args []ref.Val, most uint64) uint64{
+	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
+	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
+	operators.In: func(a []ref.Val, most uint64) uint64 {
+		if _, isMap := a[1].(traits.Mapper); isMap {
+			return 1
+		}
+		return min(weight(a[1], most), times(items(a[1]), 1+weight(a[0], most)))
+	},
+	"sets.contains":   product,
+	"sets.equivalent": product,
+	"sets.intersects": product,
+	"distinct":        func(a []ref.Val, most uint64) uint64 { return times(items(a[0]), weight(a[0], most)) },
+	"flatten":         func(a []ref.Val, most uint64) uint64 { return weight(a[0], most) },
+	"indexOf":         search,
+	"lastIndexOf":     search,
+	"matches":         regex,
+	"find":            regex,
+	"findAll":         regex,
+	"lists.range":     func(a []ref.Val, _ uint64) uint64 { return number(a[0]) },
+	"join":            join,
+	"split":           func(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0]) },
+	"replace":         replace,
+	"format":          format,
+}
+
+// comparison ends where one of the two does.
+func comparison(a, b ref.Val, most uint64) uint64 {
+	if !composite(a) {
+		return weight(a, most)
+	}
+	if !composite(b) {
+		return weight(b, most)
+	}
+	return min(weight(a, most), weight(b, most))
+}
+
+func product(a []ref.Val, most uint64) uint64 {
+	return times(items(a[0]), weight(a[1], most)) + times(items(a[1]), weight(a[0], most))
+}
+
+func search(a []ref.Val, most uint64) uint64 {
+	if _, ok := a[0].(types.String); ok {
+		return 1 + times(length(a[0]), length(a[1]))/10
+	}
+	return weight(a[0], most)
+}
+
+func regex(a []ref.Val, _ uint64) uint64 {
+	text, _ := a[1].Value().(string)
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 1
+	}
+	states := steps(re)
+	return times(1+length(a[0])/10, 1+states/4) + states
+}
+
+// steps of the program that a regular expression is compiled to.
+func steps(re *syntax.Regexp) uint64 {
+	n := uint64(1 + len(re.Rune))
+	for _, sub := range re.Sub {
+		n += steps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n = times(n, uint64(max(re.Min, re.Max, 1)))
+	}
+	return n
+}
+
+func join(a []ref.Val, most uint64) uint64 {
+	n := weight(a[0], most)
+	if len(a) > 1 {
+		n += times(items(a[0]), 1+length(a[1])/10)
+	}
+	return n
+}
+
+func replace(a []ref.Val, _ uint64) uint64 {
+	text, _ := a[0].Value().(string)
+	old, _ := a[1].Value().(string)
+	count := uint64(strings.Count(text, old))
+	if len(a) > 3 && number(a[3]) < count {
+		count = number(a[3])
+	}
+	return 1 + length(a[0])/5 + times(count, 1+length(a[2])/5)
+}
+
+func format(a []ref.Val, most uint64) uint64 {
+	text, _ := a[0].Value().(string)
+	n := 1 + length(a[0])/10 + 2*weight(a[1], most)
+	for _, clause := range strings.Split(text, "%.")[1:] {
+		digits := len(clause) - len(strings.TrimLeft(clause, "0123456789"))
+		precision, err := strconv.ParseUint(clause[:digits], 10, 32)
+		if err != nil && digits > 0 {
+			return math.MaxUint64
+		}
+		n += precision
+	}
+	return n
+}
+
+// weight is 1 for each value and for ten bytes of text, all that is inside of it included. It stops at most.
+func weight(v ref.Val, most uint64) uint64 {
+	n := uint64(1)
+	switch v := v.(type) {
+	case types.String, types.Bytes:
+		n += length(v) / 10
+	case *types.Optional:
+		if v.HasValue() {
+			n += weight(v.GetValue(), most)
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); n <= most && it.HasNext() == types.True; {
+			k := it.Next()
+			n += weight(k, most-n)
+			if inner, ok := v.Find(k); ok && n <= most {
+				n += weight(inner, most-n)
+			}
+		}
+	case traits.Lister:
+		for it := v.Iterator(); n <= most && it.HasNext() == types.True; {
+			n += weight(it.Next(), most-n)
+		}
+	}
+	return n
+}
+
+func composite(v ref.Val) bool {
+	switch v.(type) {
+	case traits.Lister, traits.Mapper, *types.Optional:
+		return true
+	}
+	return false
+}
+
+func length(v ref.Val) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return uint64(len(v))
+	case types.Bytes:
+		return uint64(len(v))
+	}
+	return 0
+}
+
+func items(v ref.Val) uint64 {
+	if l, ok := v.(traits.Lister); ok {
+		return number(l.Size())
+	}
+	return 1
+}
+
+func number(v ref.Val) uint64 {
+	if n, ok := v.(types.Int); ok && n > 0 {
+		return uint64(n)
+	}
+	return 0
+}
+
+func times(a, b uint64) uint64 {
+	if a != 0 && b > math.MaxUint64/4/a {
+		return math.MaxUint64 / 4
+	}
+	return a * b
+}
+
+// pricedFunction begins the name of a function whose calls are priced, so that none of CEL's own optimizations takes them for its own.
+const pricedFunction = "priced "
+
+// pricedCall is made only if it can be paid for.
+type pricedCall struct {
+	interpreter.InterpretableCall
+	call  functions.FunctionOp
+	price func([]ref.Val, uint64) uint64
+	limit uint64
+}
+
+// Function implements interpreter.InterpretableCall.
+func (c *pricedCall) Function() string { return pricedFunction + c.InterpretableCall.Function() }
+
+// Eval implements interpreter.Interpretable. It ends the evaluation as CEL does when its limit is reached: no || takes it for an answer.
+func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
+	args := make([]ref.Val, len(c.Args()))
+	for i, a := range c.Args() {
+		if args[i] = a.Eval(vars); types.IsUnknownOrError(args[i]) {
+			return args[i]
+		}
+	}
+	if c.price(args, c.limit) > c.limit {
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "operation cancelled: actual cost limit exceeded"})
+	}
+	return c.call(args...)
+}
+
+// pricedCalls puts a price before the calls of a program.
+func pricedCalls(env *cel.Env, limit uint64) (interpreter.InterpretableDecorator, error) {
+	implementations := map[string]*functions.Overload{}
+	for name := range prices {
+		declared, ok := env.Functions()[name]
+		if !ok {
+			return nil, fmt.Errorf("the function %s is not known", name)
+		}
+		bindings, err := declared.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bindings {
+			implementations[b.Operator] = b
+		}
+	}
+	return func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+		call, ok := i.(interpreter.InterpretableCall)
+		if !ok || prices[call.Function()] == nil {
+			return i, nil
+		}
+		out := &pricedCall{InterpretableCall: call, price: prices[call.Function()], limit: limit}
+		switch call.Function() {
+		case operators.Equals:
+			out.call = func(a ...ref.Val) ref.Val { return types.Equal(a[0], a[1]) }
+			return out, nil
+		case operators.NotEquals:
+			out.call = func(a ...ref.Val) ref.Val { return types.Bool(types.Equal(a[0], a[1]) != types.True) }
+			return out, nil
+		}
+		implementation := implementations[call.OverloadID()]
+		if implementation == nil {
+			implementation = implementations[call.Function()]
+		}
+		if implementation == nil {
+			return nil, fmt.Errorf("the function %s cannot be called", call.Function())
+		}
+		out.call = called(call, implementation)
+		return out, nil
+	}, nil
+}
+
+// called is how CEL calls an implementation.
+func called(call interpreter.InterpretableCall, o *functions.Overload) functions.FunctionOp {
+	return func(a ...ref.Val) ref.Val {
+		switch {
+		case o.OperandTrait != 0 && !a[0].Type().HasTrait(o.OperandTrait):
+		case o.Unary != nil && len(a) == 1:
+			return o.Unary(a[0])
+		case o.Binary != nil && len(a) == 2:
+			return o.Binary(a[0], a[1])
+		case o.Function != nil:
+			return o.Function(a...)
+		}
+		return types.NewErr("no such overload: %s", call.Function())
+	}
+}
+
+// costs is what CEL asks about costs, when an expression is read and while it is evaluated.
+type costs struct{ library.CostEstimator }
+
+var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	function, isPriced := strings.CutPrefix(function, pricedFunction)
+	if isPriced {
+		cost := prices[function](args, math.MaxInt32)
+		return &cost
+	}
+	if m, ok := result.(orderedMap); ok && function == ordered {
+		cost := 1 + number(m.Size())
+		return &cost
+	}
+	return c.CostEstimator.CallCost(function, overload, args, result)
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (c *costs) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	if function != ordered {
+		return c.CostEstimator.EstimateCallCost(function, overload, target, args)
+	}
+	size := args[0].ComputedSize()
+	if size == nil {
+		size = assumed{}.EstimateSize(args[0])
+	}
+	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
+}
+
+// assumed are the sizes of what is not known.
+type assumed struct{}
+
+// EstimateSize implements checker.CostEstimator.
+func (assumed) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	switch node.Type().Kind() {
+	case types.StringKind, types.BytesKind:
+		return &checker.SizeEstimate{Max: assumedBytes}
+	}
+	return &checker.SizeEstimate{Max: assumedItems}
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (assumed) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}

@@ -1,0 +1,80 @@
+package expression
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// Reading is a variable that an expression reads, or one entry of it, such as labels["team"].
+type Reading struct {
+	Variable string
+	Key      string // empty: all of it
+}
+
+// Reads are the variables, or entries of them, that the expression reads, in order of appearance. They are not to be changed.
+func (x *Expression) Reads() []Reading { return x.reads }
+
+func (e *Environment) readings(checked *ast.AST) []Reading {
+	var out []Reading
+	add := func(r Reading) {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	references := checked.ReferenceMap()
+	variable := func(x ast.Expr) string {
+		if x.Kind() != ast.IdentKind || references[x.ID()] == nil {
+			return ""
+		}
+		if _, ok := e.variables[references[x.ID()].Name]; ok {
+			return references[x.ID()].Name
+		}
+		return "" // the variable of a macro
+	}
+	inEntry := map[int64]bool{} // identifiers of which just one entry is read
+	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
+		switch x.Kind() {
+		case ast.SelectKind:
+			if v := variable(x.AsSelect().Operand()); v != "" {
+				inEntry[x.AsSelect().Operand().ID()] = true
+				add(Reading{v, x.AsSelect().FieldName()})
+			}
+		case ast.CallKind:
+			if v, key, ident := entryRead(x.AsCall(), variable); v != "" {
+				inEntry[ident] = true
+				add(Reading{v, key})
+			}
+		case ast.IdentKind:
+			if v := variable(x); v != "" && !inEntry[x.ID()] {
+				add(Reading{Variable: v})
+			}
+		}
+	}))
+	return out
+}
+
+// entryRead recognizes labels["key"] and "key" in labels.
+func entryRead(call ast.CallExpr, variable func(ast.Expr) string) (v, key string, ident int64) {
+	args := call.Args()
+	if len(args) != 2 {
+		return "", "", 0
+	}
+	of, entry := args[0], args[1]
+	switch call.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+	case operators.In:
+		of, entry = entry, of
+	default:
+		return "", "", 0
+	}
+	if entry.Kind() != ast.LiteralKind {
+		return "", "", 0
+	}
+	text, ok := entry.AsLiteral().Value().(string)
+	if !ok {
+		return "", "", 0
+	}
+	return variable(of), text, of.ID()
+}
