@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
 )
 
 // change is a rule, decoded and within its bounds.
@@ -20,6 +21,8 @@ type operation struct {
 	path  pointer
 	from  pointer // of move and copy
 	value any     // of add, replace and test
+	// expression makes the value, for which see evaluation.evaluated.
+	expression *expression.Expression
 }
 
 // compile decodes a rule and finds what is wrong in it, whatever the object.
@@ -122,6 +125,12 @@ func compileOperation(in *hubv1.PatchOperation) (operation, *fault) {
 			return bad("from", in.From, message)
 		}
 	}
+	if in.Expression != "" {
+		if out.expression, message = compileValue(in.Expression); message != "" {
+			return bad("expression", in.Path, message)
+		}
+		return out, nil
+	}
 	if takesValue(in.Op) {
 		if out.value, message = decode(in.Value.Raw); message != "" {
 			return bad("value", in.Path, "has a value that "+message)
@@ -150,8 +159,12 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 		return "path", "has an operation without path: name what it changes, such as /spec/replicas"
 	case takesFrom(in.Op) && in.From == "":
 		return "from", fmt.Sprintf("has no from, which op %s needs", in.Op)
-	case takesValue(in.Op) && in.Value == nil:
-		return "value", fmt.Sprintf("has no value: op %s needs one other than null", in.Op)
+	case takesValue(in.Op) && in.Value == nil && in.Expression == "":
+		return "value", fmt.Sprintf("has no value: op %s needs one other than null, or an expression", in.Op)
+	case in.Value != nil && in.Expression != "":
+		return "expression", "has both a value and an expression: drop one"
+	case !takesValue(in.Op) && in.Expression != "":
+		return "expression", fmt.Sprintf("has an expression, which op %s does not take", in.Op)
 	case !takesValue(in.Op) && in.Value != nil:
 		return "value", fmt.Sprintf("has a value, which op %s does not take", in.Op)
 	case !takesFrom(in.Op) && in.From != "":

@@ -2,8 +2,8 @@ package overrides
 
 import (
 	"errors"
-	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -15,6 +15,15 @@ type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
 	Labels map[string]string
+	// Version of Kubernetes, such as v1.36.0; empty if it is not known.
+	Version string
+	// Capacity of all nodes.
+	Capacity corev1.ResourceList
+}
+
+// ClusterOf is what rules see of a MemberCluster.
+func ClusterOf(c *hubv1.MemberCluster) Cluster {
+	return Cluster{Name: c.Name, Labels: c.SelectableLabels(), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity}
 }
 
 // Matching returns the policies that are in scope of the object and select it, in the order given. The error joins one
@@ -41,19 +50,21 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 
 // Selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters means all.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
-	c := rule.Clusters
-	if c == nil {
+	ok, f := newEvaluation(cluster, nil).selects(rule)
+	if f != nil {
+		return false, errors.New(f.message)
+	}
+	return ok, nil
+}
+
+// matches is true without a selector.
+func matches(selector *metav1.LabelSelector, have map[string]string) (bool, error) {
+	if selector == nil {
 		return true, nil
 	}
-	// The selector is read even if the names say no, so that a faulty rule is one in every cluster.
-	if c.LabelSelector != nil {
-		sel, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
-		if err != nil {
-			return false, err
-		}
-		if !sel.Matches(labels.Set(cluster.Labels)) {
-			return false, nil
-		}
+	sel, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return false, err
 	}
-	return len(c.Names) == 0 || slices.Contains(c.Names, cluster.Name), nil
+	return sel.Matches(labels.Set(have)), nil
 }

@@ -40,6 +40,9 @@ func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
 	if sel != nil {
 		r.requirements = len(sel.MatchLabels) + len(sel.MatchExpressions)
 	}
+	if rule.Clusters.Expression != "" {
+		r.requirements++
+	}
 	return r
 }
 
@@ -71,7 +74,8 @@ func (r rank) String() string {
 }
 
 // Rank is the place of a policy's rule in the order of precedence: stage/priority/topology level/number of requirements,
-// such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions.
+// such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions, and 1 for an
+// expression.
 func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {
 	return rankOf(policy.OverrideTier(), rule).String()
 }

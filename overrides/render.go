@@ -49,7 +49,8 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 // cluster has its own share of, they are set before any rule. The error is an *InvalidError, a *ConflictError, a *DividedError or
 // ErrTooLarge; no policy is changed.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
-	rules, budget, err := applying(policies, cluster)
+	evaluation := newEvaluation(cluster, p.manifest.Object)
+	rules, budget, err := applying(policies, evaluation)
 	if err != nil {
 		return Result{}, err
 	}
@@ -99,14 +100,14 @@ func fits(manifest map[string]any) error {
 
 // applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and how
 // much they may copy.
-func applying(policies []hubv1.OverridePolicyObject, cluster Cluster) ([]*rankedRule, int, error) {
+func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, int, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))
 	})
 	var rules []*rankedRule
 	budget, operations := maxAdded, 0
 	for _, p := range policies {
-		selected, err := selectRules(p, cluster)
+		selected, err := selectRules(p, evaluation)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -128,13 +129,17 @@ func applying(policies []hubv1.OverridePolicyObject, cluster Cluster) ([]*ranked
 		if len(faults) > 0 {
 			return nil, 0, faults[0].of(r.ref)
 		}
+		var f *fault
+		if c.ops, f = evaluation.evaluated(c.ops, &budget); f != nil {
+			return nil, 0, f.of(r.ref)
+		}
 		r.change = c
 	}
 	return rules, budget, nil
 }
 
 // selectRules returns the rules of a policy that apply in the cluster, in their order.
-func selectRules(p hubv1.OverridePolicyObject, cluster Cluster) ([]*rankedRule, error) {
+func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, error) {
 	policy, spec := RefOf(p), p.OverrideSpec()
 	switch tier := p.OverrideTier(); {
 	case !slices.Contains(stages, tier) || (tier == hubv1.TierNamespaced) != (p.GetNamespace() != ""):
@@ -146,9 +151,9 @@ func selectRules(p hubv1.OverridePolicyObject, cluster Cluster) ([]*rankedRule, 
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		ref := RuleRef{Policy: policy, Rule: printable(rule.Name)}
-		ok, err := Selects(rule, cluster)
-		if err != nil {
-			return nil, clusterFault(err).of(ref)
+		ok, f := evaluation.selects(rule)
+		if f != nil {
+			return nil, f.of(ref)
 		}
 		if ok {
 			out = append(out, &rankedRule{ref: ref, rule: rule, rank: rankOf(p.OverrideTier(), rule)})

@@ -78,6 +78,11 @@ func validateRule(rule *hubv1.OverrideRule, path *field.Path) field.ErrorList {
 			errs = append(errs, field.TooMany(clusters.Child("names"), len(c.Names), maxNames))
 		}
 		errs = append(errs, validateLabelSelector(c.LabelSelector, clusters.Child("labelSelector"))...)
+		if c.Expression != "" {
+			if _, err := targetExpressions().CompileBool(c.Expression); err != nil {
+				errs = append(errs, field.Invalid(clusters.Child("expression"), field.OmitValueType{}, printable(err.Error())))
+			}
+		}
 	}
 	_, faults := compile(rule)
 	for i := range faults {

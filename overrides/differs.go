@@ -1,0 +1,90 @@
+package overrides
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// Differs says whether a policy may render an object otherwise for a cluster that has changed: one of its rules selects the cluster before or after and not
+// both, or reads a fact that is another one now. It is true if a rule cannot be read.
+func Differs(policy hubv1.OverridePolicyObject, before, after Cluster) bool {
+	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(rule hubv1.OverrideRule) bool { return differs(&rule, before, after) })
+}
+
+func differs(rule *hubv1.OverrideRule, before, after Cluster) bool {
+	was, f := newEvaluation(before, nil).selects(rule)
+	if f != nil {
+		return true
+	}
+	is, f := newEvaluation(after, nil).selects(rule)
+	if f != nil || was != is {
+		return true
+	}
+	return is && slices.ContainsFunc(valuesOf(rule), func(text string) bool {
+		x, _ := compileValue(text)
+		return x == nil || slices.ContainsFunc(x.Reads(), func(r expression.Reading) bool { return readsOther(r, before, after) })
+	})
+}
+
+// valuesOf are the expressions that make values in a rule.
+func valuesOf(rule *hubv1.OverrideRule) []string {
+	var out []string
+	for _, p := range rule.Patches {
+		if p.Expression != "" {
+			out = append(out, p.Expression)
+		}
+	}
+	for _, e := range rule.Edits {
+		for _, p := range e.Patches {
+			if p.Expression != "" {
+				out = append(out, p.Expression)
+			}
+		}
+	}
+	return out
+}
+
+// readsOther says whether what is read differs.
+func readsOther(r expression.Reading, before, after Cluster) bool {
+	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
+	case "labels":
+		return entryDiffers(before.Labels, after.Labels, r.Key)
+	case "region":
+		return before.Labels[hubv1.RegionLabel] != after.Labels[hubv1.RegionLabel]
+	case "zone":
+		return before.Labels[hubv1.ZoneLabel] != after.Labels[hubv1.ZoneLabel]
+	case "version":
+		return before.Version != after.Version
+	case "capacity":
+		return capacityDiffers(before.Capacity, after.Capacity, corev1.ResourceName(r.Key))
+	}
+	return false // the name stays, and the object is none of the cluster's
+}
+
+func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {
+	// Texts: an expression may give a quantity as it is written.
+	written := func(list corev1.ResourceList) map[string]string {
+		out := make(map[string]string, len(list))
+		for name, q := range list {
+			out[string(name)] = q.String()
+		}
+		return out
+	}
+	return entryDiffers(written(before), written(after), string(key))
+}
+
+// entryDiffers compares one entry of two maps, or all of them if there is no key.
+func entryDiffers(before, after map[string]string, key string) bool {
+	if key == "" {
+		return !maps.Equal(before, after)
+	}
+	a, had := before[key]
+	b, has := after[key]
+	return had != has || a != b
+}
