@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -85,32 +87,48 @@ func (e *evaluation) variables() map[string]any {
 
 // selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters means all.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
-	c := rule.Clusters
-	if c == nil {
+	t, f := readTarget(rule.Clusters)
+	switch c := rule.Clusters; {
+	case f != nil:
+		return false, f
+	case c == nil:
 		return true, nil
-	}
-	// Everything is read even if the names say no, so that a faulty rule is one in every cluster.
-	labelled, err := matches(c.LabelSelector, e.cluster.Labels)
-	if err != nil {
-		return false, clusterFault(err)
-	}
-	var x *expression.Expression
-	if c.Expression != "" {
-		if x, err = targetExpressions().CompileBool(c.Expression); err != nil {
-			return false, targetFault(err.Error() + ": correct the expression")
-		}
-	}
-	if !labelled || len(c.Names) > 0 && !slices.Contains(c.Names, e.cluster.Name) {
+	case !t.labels.Matches(labels.Set(e.cluster.Labels)) || len(c.Names) > 0 && !slices.Contains(c.Names, e.cluster.Name):
 		return false, nil
-	}
-	if x == nil {
+	case t.expression == nil:
 		return true, nil
 	}
-	holds, err := x.Holds(e.variables(), e.budget)
+	holds, err := t.expression.Holds(e.variables(), e.budget)
 	if err != nil {
 		return false, targetFault(fmt.Sprintf("gives no answer for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), adviceMissing))
 	}
 	return holds, nil
+}
+
+// target is a rule's choice of clusters, read.
+type target struct {
+	labels     labels.Selector
+	expression *expression.Expression // nil if there is none
+}
+
+// readTarget reads all of it, whatever the cluster, so that a faulty rule is one in every cluster.
+func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
+	t.labels = labels.Everything()
+	if c == nil {
+		return t, nil
+	}
+	var err error
+	if c.LabelSelector != nil {
+		if t.labels, err = metav1.LabelSelectorAsSelector(c.LabelSelector); err != nil {
+			return t, clusterFault(err)
+		}
+	}
+	if c.Expression != "" {
+		if t.expression, err = targetExpressions().CompileBool(c.Expression); err != nil {
+			return t, targetFault(printable(err.Error()) + ": correct the expression")
+		}
+	}
+	return t, nil
 }
 
 const adviceMissing = "ask first for what may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
@@ -176,6 +194,6 @@ func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false
 	}
-	x, err := targetExpressions().CompileBool(rule.Clusters.Expression)
-	return err == nil && slices.ContainsFunc(x.Reads(), func(r expression.Reading) bool { return r.Variable == "version" || r.Variable == "capacity" })
+	t, f := readTarget(rule.Clusters)
+	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r expression.Reading) bool { return r.Variable == "version" || r.Variable == "capacity" })
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -55,16 +53,4 @@ func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 		return false, errors.New(f.message)
 	}
 	return ok, nil
-}
-
-// matches is true without a selector.
-func matches(selector *metav1.LabelSelector, have map[string]string) (bool, error) {
-	if selector == nil {
-		return true, nil
-	}
-	sel, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return false, err
-	}
-	return sel.Matches(labels.Set(have)), nil
 }
