@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // binding is one whose conditions Applied and Healthy have the given statuses, on the given clusters.
@@ -282,13 +283,16 @@ func TestRules(t *testing.T) {
 		binding("a", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1", "eu-1"),
 		binding("b", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1"),
 	}
-	labels := map[string]map[string]string{"cn-1": {hubv1.RegionLabel: "cn"}, "eu-1": {hubv1.RegionLabel: "eu"}, "mars-1": {hubv1.RegionLabel: "mars"}}
+	clusters := map[string]overrides.Cluster{}
+	for name, region := range map[string]string{"cn-1": "cn", "eu-1": "eu", "mars-1": "mars"} {
+		clusters[name] = overrides.Cluster{Name: name, Labels: map[string]string{hubv1.RegionLabel: region}}
+	}
 	want := []hubv1.RuleStatus{
 		{Name: "everywhere", Rank: "Namespaced/0/none/0", Objects: 2, Clusters: 2},
 		{Name: "cn", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 1},
 		{Name: "mars", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 0},
 	}
-	if diff := cmp.Diff(want, rules(policy, selected, labels)); diff != "" {
+	if diff := cmp.Diff(want, rules(policy, selected, clusters)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -43,12 +43,12 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 			return false, err
 		}
 	}
-	labels, err := p.clusterLabels(ctx)
+	clusters, err := p.clusters(ctx)
 	if err != nil {
 		return false, err
 	}
 	status.ObservedGeneration = policy.GetGeneration()
-	status.Rules = rules(policy, selected, labels)
+	status.Rules = rules(policy, selected, clusters)
 	set(&status.Conditions, policy.GetGeneration(), accepted)
 	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
 	if equality.Semantic.DeepEqual(was, *status) {
@@ -110,20 +110,21 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 	return ns.Labels, nil
 }
 
-func (p *overridePolicies) clusterLabels(ctx context.Context) (map[string]map[string]string, error) {
+// clusters are all of them by name, as rules see them.
+func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
 	var list hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
-	out := make(map[string]map[string]string, len(list.Items))
+	out := make(map[string]overrides.Cluster, len(list.Items))
 	for i := range list.Items {
-		out[list.Items[i].Name] = list.Items[i].SelectableLabels()
+		out[list.Items[i].Name] = overrides.ClusterOf(&list.Items[i])
 	}
 	return out, nil
 }
 
 // rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule selects.
-func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, labels map[string]map[string]string) []hubv1.RuleStatus {
+func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
 		for _, t := range b.BindingSpec().Clusters {
@@ -138,7 +139,11 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, la
 		rule := &spec.Rules[i]
 		matching := 0
 		for name := range holding {
-			if ok, err := overrides.Selects(rule, overrides.Cluster{Name: name, Labels: labels[name]}); err == nil && ok {
+			cluster, known := clusters[name]
+			if !known {
+				cluster.Name = name
+			}
+			if ok, err := overrides.Selects(rule, cluster); err == nil && ok {
 				matching++
 			}
 		}

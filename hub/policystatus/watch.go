@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // watching is one kind and what its events do.
@@ -74,10 +75,15 @@ func (c *Controllers) watchOverrides(ctx context.Context, mgr manager.Manager) e
 		}
 	})
 	clusters := handler(func(before, after *hubv1.MemberCluster) {
-		if before != nil && after != nil && equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) {
+		if before == nil || after == nil {
+			c.wakeOverrides(ctx, func(hubv1.OverridePolicyObject) bool { return true })
 			return
 		}
-		c.wakeOverrides(ctx, func(hubv1.OverridePolicyObject) bool { return true })
+		was, is := overrides.ClusterOf(before), overrides.ClusterOf(after)
+		if equality.Semantic.DeepEqual(was, is) {
+			return
+		}
+		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return overrides.Differs(p, was, is) })
 	})
 	namespaces := handler(func(before, after *corev1.Namespace) {
 		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
