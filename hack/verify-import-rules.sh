@@ -12,6 +12,7 @@ trap 'rm -rf "$copy"' EXIT
 hanse=github.com/hanse-dev/hanse
 breaches=(
 	"api/v1alpha1     k8s.io/client-go/rest"
+	"expression       $hanse/placement"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
@@ -45,7 +46,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api kindwatch placement replicas overrides hub member)
+folders=$(printf './%s/...\n' api kindwatch expression placement replicas overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 
