@@ -64,6 +64,7 @@ const (
 const (
 	ReasonNotSelected         = "NotSelected"
 	ReasonExcluded            = "Excluded"
+	ReasonExcludedByOverride  = "ExcludedByOverride" // a rule of an override policy keeps the object out of the cluster
 	ReasonUnschedulable       = "Unschedulable"
 	ReasonTaintNotTolerated   = "TaintNotTolerated"
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
@@ -109,6 +110,7 @@ const (
 	ReasonDegradedOnSome     = "DegradedOnSome"
 	ReasonProgressingOnSome  = "ProgressingOnSome"
 	ReasonUnknownOnSome      = "UnknownOnSome"
+	ReasonPartiallyUnknown   = "PartiallyUnknown" // some clusters are away, and all others are fine; also of conditions on hub objects
 	ReasonAlreadyExists      = "AlreadyExists"
 	ReasonOwnedByOther       = "OwnedByOther"
 	ReasonFieldConflict      = "FieldConflict"
