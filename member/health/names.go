@@ -12,7 +12,7 @@ var perCluster = []string{
 	"ip", "ips", "clusterips", "address", "addresses", "endpoint", "endpoints", "url", "urls", "listeners", "loadbalancer", "ingress",
 	"pod", "podname", "podnames", "node", "nodename", "nodenames", "instancename", "instancenames", "currentprimary", "targetprimary",
 	"timeline", "timelineid", "hash", "revision", "shard", "shards", "port", "ports", "weight", "weights", "history",
-	"pauseconditions", "abort", "promotefull",
+	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull",
 }
 
 // perClusterEndings are endings of such names: a word of camelCase each, so that "recip" is no IP.
@@ -31,3 +31,35 @@ func PerCluster(name string) bool {
 	}
 	return slices.ContainsFunc(perClusterEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
+
+// counts are counters of the core workload kinds that custom resources imitate.
+var counts = []string{
+	"replicas", "instances", "active", "succeeded", "failed", "ready",
+	"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
+	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
+}
+
+// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances.
+func IsCount(name string) bool {
+	return slices.Contains(counts, name) || strings.HasSuffix(name, "Replicas") || strings.HasSuffix(name, "Instances")
+}
+
+// IsPhase is true for names of words that say how far an object has come.
+func IsPhase(name string) bool { return name == "phase" || name == "state" || name == "health" }
+
+// IsExpiry is true for names of times at which something ends: notAfter, expirationTimestamp.
+func IsExpiry(name string) bool {
+	name = strings.ToLower(name)
+	return name == "notafter" || strings.Contains(name, "expir")
+}
+
+// IsFailureTime is true for names of times at which something failed: lastFailureTime.
+func IsFailureTime(name string) bool {
+	return strings.Contains(strings.ToLower(name), "fail")
+}
+
+// keyNames are names of fields by which the entries of a list are told apart, in lower case.
+var keyNames = []string{"name", "type", "id", "key", "kind", "group", "version", "namespace", "zone", "region", "pool", "role", "component"}
+
+// IsKey is true for names of fields that may tell the entries of a list apart.
+func IsKey(name string) bool { return slices.Contains(keyNames, strings.ToLower(name)) }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -11,38 +12,44 @@ import (
 const (
 	maxProjection = 512 // bytes of JSON
 	maxString     = 64  // longer strings are prose
-	maxDepth      = 4   // of nested maps
+	maxDepth      = 4   // of nested maps and lists
+	maxEntries    = 16  // of a list
+	maxNamed      = 256 // bytes of JSON of one value that was named
 )
 
 // Project keeps what rows and the hub object's status need of a status, as canonical JSON of at most 512 bytes: conditions
-// without their messages, whole numbers, booleans, short strings, and the same of nested maps. Arrays are dropped, and names that
-// PerCluster says have no meaning on another cluster. Points in time are dropped as well unless they say when something expires or
-// failed: heartbeats would change the row for ever.
+// without their messages, whole numbers, booleans, short strings, and the same of nested maps. Of lists it keeps those of named entries with
+// something in them that can be merged, and of their entries only that. Names that PerCluster says have no meaning on another cluster are
+// dropped. Points in time are dropped as well unless they say when something expires or failed: heartbeats would change the row for ever.
 //
-// What is too large loses, in this order, strings (the longest first), nested maps, the reasons of conditions, booleans,
-// numbers and conditions. nil means that nothing is left.
-func Project(status map[string]any) []byte {
+// paths are JSON pointers, such as /status/storage/used, to values that are kept as they are, whatever they are: see Projection.Named.
+//
+// What is too large loses, in this order, strings (the longest first), nested maps and lists, the reasons of conditions, booleans,
+// numbers, conditions and named values, and says up to which of these it did. nil means that nothing is left.
+func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
-	delete(kept, "conditions") // if it is no list
-	var conditions []any
-	for _, c := range readConditions(status) {
-		m := map[string]any{"type": c.kind, "status": c.status}
-		if c.reason != "" {
-			m["reason"] = c.reason
-		}
-		if c.observed >= 0 {
-			m["observedGeneration"] = c.observed
-		}
-		conditions = append(conditions, m)
-	}
-	slices.SortStableFunc(conditions, func(a, b any) int { return cmp.Compare(conditionType(a), conditionType(b)) })
-	if len(conditions) > 0 {
-		kept["conditions"] = conditions
-	}
+	lost := addNamed(kept, status, paths)
 	if len(kept) == 0 {
 		return nil
 	}
-	return shrink(kept)
+	return shrink(kept, lost)
+}
+
+// conditionsIn returns the well-formed conditions of a map without messages and times, sorted by type.
+func conditionsIn(m map[string]any) []any {
+	var out []any
+	for _, c := range readConditions(m) {
+		entry := map[string]any{"type": c.kind, "status": c.status}
+		if c.reason != "" {
+			entry["reason"] = c.reason
+		}
+		if c.observed >= 0 {
+			entry["observedGeneration"] = c.observed
+		}
+		out = append(out, entry)
+	}
+	slices.SortStableFunc(out, func(a, b any) int { return cmp.Compare(conditionType(a), conditionType(b)) })
+	return out
 }
 
 func conditionType(c any) string {
@@ -50,21 +57,22 @@ func conditionType(c any) string {
 	return kind
 }
 
+// scalars keeps of a map what is said of statuses and of the maps in them.
 func scalars(m map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
-		if PerCluster(name) {
+		if PerCluster(name) || reserved(name) {
+			continue
+		}
+		if name == "conditions" {
+			if list := conditionsIn(m); len(list) > 0 {
+				out[name] = list
+			}
 			continue
 		}
 		switch v := value.(type) {
-		case bool, int64:
+		case bool:
 			out[name] = v
-		case int:
-			out[name] = int64(v)
-		case float64:
-			if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-				out[name] = int64(v)
-			}
 		case string:
 			if len(v) <= maxString && v != "" && !ticks(name, v) {
 				out[name] = v
@@ -76,9 +84,90 @@ func scalars(m map[string]any, depth int) map[string]any {
 			if nested := scalars(v, depth+1); len(nested) > 0 {
 				out[name] = nested
 			}
+		case []any:
+			if entries := listed(v, depth+1); entries != nil {
+				out[name] = entries
+			}
+		default:
+			if n, ok := whole(v); ok {
+				out[name] = n
+			}
 		}
 	}
 	return out
+}
+
+// whole reads a whole number that JSON can tell from its neighbours.
+func whole(value any) (int64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return v, true
+	case int:
+		return int64(v), true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
+	}
+	return 0, false
+}
+
+// listed keeps a list of a few named entries; nil if it is none, or if nothing in it can be merged.
+func listed(list []any, depth int) []any {
+	if len(list) == 0 || len(list) > maxEntries || depth > maxDepth {
+		return nil
+	}
+	out := make([]any, 0, len(list))
+	useful := false
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return nil
+		}
+		entry, named, mergeable := entryOf(m, depth)
+		if !named {
+			return nil
+		}
+		useful = useful || mergeable
+		out = append(out, entry)
+	}
+	if !useful {
+		return nil
+	}
+	return out
+}
+
+// entryOf keeps of an entry its names and what can be merged.
+func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeable bool) {
+	entry = map[string]any{}
+	for name, value := range m {
+		if PerCluster(name) {
+			continue
+		}
+		text, _ := value.(string)
+		n, isWhole := whole(value)
+		list, _ := value.([]any)
+		switch {
+		case IsKey(name) && (isWhole || (text != "" && len(text) <= maxString)):
+			entry[name], named = value, true
+			if isWhole {
+				entry[name] = n
+			}
+			continue
+		case name == "conditions":
+			if conditions := conditionsIn(m); len(conditions) > 0 {
+				entry[name] = conditions
+			}
+		case isWhole && (IsCount(name) || name == "observedGeneration"):
+			entry[name] = n
+		case text != "" && len(text) <= maxString && (IsPhase(name) || IsCount(name) || name == "observedGeneration" || ((IsExpiry(name) || IsFailureTime(name)) && !ticks(name, text))):
+			entry[name] = text
+		case list != nil:
+			if nested := listed(list, depth+1); nested != nil {
+				entry[name] = nested
+			}
+		}
+		mergeable = mergeable || entry[name] != nil
+	}
+	return entry, named, mergeable
 }
 
 // ticks is true for points in time that nothing can be said of across clusters.
@@ -89,13 +178,49 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// IsExpiry is true for names of times at which something ends: notAfter, expirationTimestamp.
-func IsExpiry(name string) bool {
-	name = strings.ToLower(name)
-	return name == "notafter" || strings.Contains(name, "expir")
+// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. It says whether one is too large.
+func addNamed(kept, status map[string]any, paths []string) (lost Loss) {
+	for _, path := range paths {
+		pointer, ok := strings.CutPrefix(path, "/status/")
+		if !ok {
+			continue
+		}
+		key := "/" + pointer
+		value, found := valueAt(status, pointer)
+		if !found {
+			kept[key] = nil
+			continue
+		}
+		data, err := json.Marshal(value)
+		if err != nil || len(data) > maxNamed {
+			lost = LostNamed
+			continue
+		}
+		kept[key] = value
+	}
+	return lost
 }
 
-// IsFailureTime is true for names of times at which something failed: lastFailureTime.
-func IsFailureTime(name string) bool {
-	return strings.Contains(strings.ToLower(name), "fail")
+// valueAt finds a value by its pointer without the leading slash. A value that belongs to one cluster is not there, unless it is a number.
+func valueAt(m map[string]any, pointer string) (value any, found bool) {
+	value = m
+	perCluster := false
+	for _, segment := range strings.Split(pointer, "/") {
+		name := unescape.Replace(segment)
+		inner, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if value, ok = inner[name]; !ok {
+			return nil, false
+		}
+		perCluster = perCluster || PerCluster(name)
+	}
+	switch value.(type) {
+	case int64, int, float64:
+		return value, true
+	}
+	return value, value != nil && !perCluster
 }
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")

@@ -10,15 +10,26 @@ import (
 // A loss removes one thing from a projection and says how many bytes of JSON that saves.
 type loss func() (saved int)
 
-// shrink returns the projection as JSON of at most maxProjection bytes; nil if nothing is left.
-func shrink(kept map[string]any) []byte {
+// losses are in the order of Loss, from LostStrings on.
+var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
+
+// shrink returns the projection as JSON of at most maxProjection bytes, with the most that it may have lost; nil if nothing is left.
+func shrink(kept map[string]any, lost Loss) []byte {
+	if lost != LostNothing {
+		kept[lossField] = int64(lost)
+	}
 	data := encode(kept)
 	size := len(data)
-	for _, losses := range []func(map[string]any) []loss{ofStrings, ofMaps, ofReasons, ofBooleans, ofNumbers, ofConditions} {
+	for i, of := range losses {
 		if len(data) <= maxProjection {
 			break
 		}
-		for _, lose := range losses(kept) {
+		before := kept[lossField]
+		kept[lossField] = int64(max(lost, LostStrings+Loss(i)))
+		if before == nil {
+			size += len(`"~":1,`)
+		}
+		for _, lose := range of(kept) {
 			if size -= lose(); size > maxProjection {
 				continue
 			}
@@ -63,9 +74,15 @@ func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofMaps loses the largest nested map first.
-func ofMaps(kept map[string]any) []loss {
-	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(map[string]any); return ok }))
+// ofNested loses the largest nested map or list first.
+func ofNested(kept map[string]any) []loss {
+	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
+		switch v.(type) {
+		case map[string]any, []any:
+			return true
+		}
+		return false
+	}), func(f field) bool { return f.name == "conditions" }))
 }
 
 func ofBooleans(kept map[string]any) []loss {
@@ -104,10 +121,21 @@ func ofConditions(kept map[string]any) []loss {
 	return out
 }
 
+// ofNamed loses the largest named value first.
+func ofNamed(kept map[string]any) []loss {
+	var out []field
+	for name, value := range kept {
+		if name != lossField && reserved(name) {
+			out = append(out, field{in: kept, name: name, path: name, size: len(encode(name)) + len(encode(value)) + len(":,")})
+		}
+	}
+	return inOrder(out)
+}
+
 func topLevel(kept map[string]any, of func(any) bool) []field {
 	var out []field
 	for name, value := range kept {
-		if of(value) {
+		if of(value) && !reserved(name) {
 			out = append(out, field{in: kept, name: name, path: name, size: len(encode(name)) + len(encode(value)) + len(":,")})
 		}
 	}
@@ -117,6 +145,9 @@ func topLevel(kept map[string]any, of func(any) bool) []field {
 // fields finds what is of one sort in the map and in its maps.
 func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
 	for name, value := range m {
+		if reserved(name) {
+			continue
+		}
 		if nested, ok := value.(map[string]any); ok {
 			out = fields(nested, path+name+".", out, of)
 		}
@@ -140,6 +171,9 @@ func inOrder(found []field) []loss {
 // dropEmpty removes maps and lists that lost everything.
 func dropEmpty(m map[string]any) {
 	for name, value := range m {
+		if reserved(name) {
+			continue
+		}
 		switch v := value.(type) {
 		case map[string]any:
 			if dropEmpty(v); len(v) == 0 {

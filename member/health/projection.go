@@ -1,0 +1,66 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Loss says what a projection may have lost to its size limit: this and everything before it in the order of these constants.
+type Loss int
+
+// What a projection loses, the first one first.
+const (
+	LostNothing Loss = iota
+	LostStrings
+	LostNested // whole maps and lists
+	LostReasons
+	LostBooleans
+	LostNumbers
+	LostConditions
+	LostNamed
+)
+
+// lossField is where a projection says what it may have lost. No field of a status is called so.
+const lossField = "~"
+
+// reserved is true for names under which a projection keeps something else.
+func reserved(name string) bool { return name == lossField || strings.HasPrefix(name, "/") }
+
+// Projection is what Project made of a status.
+type Projection struct {
+	// Fields are those of the status.
+	Fields map[string]any
+	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil says that the
+	// status has none; a pointer that is missing was lost, or not asked for.
+	Named map[string]any
+	// Lost is what may be missing because it did not fit.
+	Lost Loss
+}
+
+// ReadProjection reads what Project returned.
+func ReadProjection(data []byte) (Projection, error) {
+	var p Projection
+	if len(data) == 0 {
+		return p, nil
+	}
+	if err := json.Unmarshal(data, &p.Fields); err != nil {
+		return Projection{}, fmt.Errorf("reading the projection of a status: %w", err)
+	}
+	for name, value := range p.Fields {
+		switch {
+		case name == lossField:
+			lost, _ := value.(float64)
+			p.Lost = min(max(Loss(lost), LostNothing), LostNamed)
+		case strings.HasPrefix(name, "/"):
+			if p.Named == nil {
+				p.Named = map[string]any{}
+			}
+			p.Named[name] = value
+		default:
+			continue
+		}
+		delete(p.Fields, name)
+	}
+	return p, nil
+}
