@@ -188,7 +188,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	shards.changed = members.Wake
 
 	store.OnChange(func(id hubv1.ObjectIdentity) {
-		dispatcher.WakeObject(ctx, id)
+		state, _ := store.State(id.GroupKind())
+		dispatcher.WakeObject(ctx, id, !state.Told)
 		reporter.WakeObject(id)
 	})
 	scheduler.OnDecision(reporter.WakeDecided)
@@ -278,7 +279,8 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				case gone: // first, so that it is known by the time the row is made
 					dispatcher.Vanished(cluster, id.BindingKey(), o)
 				case content:
-					dispatcher.Observed(cluster, id.BindingKey(), o)
+					state, _ := m.Observer.State(o.GVK)
+					dispatcher.Observed(cluster, id.BindingKey(), o, !state.Told)
 				}
 				reporter.Wake(id.BindingKey(), cluster)
 			},

@@ -28,6 +28,8 @@ type kind struct {
 	interrupt context.CancelCauseFunc // ends the attempt under way
 	version   string                  // where the watch goes on; empty: list first. Only run changes it, and may read it without mu
 	await     map[string]metav1.Object
+	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
+	relists, listedFor int
 
 	// The rest belongs to run.
 
@@ -78,7 +80,7 @@ func (k *kind) attempt(ctx context.Context) error {
 		}
 		k.resource = r
 	}
-	if k.version == "" {
+	if k.version == "" || k.toRelist() {
 		if err := k.firstList(ctx); err != nil {
 			return fmt.Errorf("listing %s: %w", k.gvk, err)
 		}
@@ -176,11 +178,28 @@ func (k *kind) drop(key string) {
 	}
 }
 
+// relist makes the next attempt list, at once.
+func (k *kind) relist() {
+	k.mu.Lock()
+	k.relists++
+	k.mu.Unlock()
+	k.restart()
+}
+
+func (k *kind) toRelist() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.relists != k.listedFor
+}
+
 // replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its former
-// copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is told of them.
-func (k *kind) replace(listed map[string]metav1.Object) {
+// copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is told of them. relists is
+// how often a list had been asked for when this one began.
+func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	k.mu.Lock()
+	anew := k.listedFor != relists
+	k.listedFor = relists
 	for key, old := range k.objects {
 		if _, ok := listed[key]; !ok {
 			gone = append(gone, change{old, nil})
@@ -193,7 +212,7 @@ func (k *kind) replace(listed map[string]metav1.Object) {
 			delete(listed, key)
 		case object == nil:
 			listed[key] = old
-		case !same(old, object):
+		case anew || !same(old, object):
 			there = append(there, change{old, object})
 		}
 	}
@@ -202,6 +221,9 @@ func (k *kind) replace(listed map[string]metav1.Object) {
 	k.mu.Unlock()
 	k.tell(gone...)
 	k.tell(there...)
+	k.mu.Lock()
+	changed = k.edit(func(s *State) { s.Told = true }) || changed
+	k.mu.Unlock()
 	if changed {
 		k.tellState()
 	}

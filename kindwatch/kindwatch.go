@@ -48,8 +48,10 @@ type Options struct {
 
 // State of one kind.
 type State struct {
-	// Synced is true once the first list has been delivered, and stays true.
+	// Synced is true once the objects of the first list can be read, and stays true.
 	Synced bool
+	// Told is true once the handler was told of them, and stays true: what it is told before is no news.
+	Told bool
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError or
 	// ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
 	Reason, Message string
@@ -184,5 +186,13 @@ func (s *Set) Restart() {
 func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	if k := s.kind(gvk); k != nil && k.troubled() {
 		k.restart()
+	}
+}
+
+// Relist makes a kind list once more, now, as when Transform would make something else of the same objects. The handler is told of
+// every object of that list, changed or not.
+func (s *Set) Relist(gvk schema.GroupVersionKind) {
+	if k := s.kind(gvk); k != nil {
+		k.relist()
 	}
 }

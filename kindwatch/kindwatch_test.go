@@ -261,6 +261,28 @@ func TestSyncedBeforeTheHandlerIsTold(t *testing.T) {
 	}
 }
 
+func TestTheHandlerCanTellTheFirstListFromChanges(t *testing.T) {
+	var s *kindwatch.Set
+	ready := make(chan struct{})
+	seen := make(chan string, 3)
+	l := newLibrary("a", "b")
+	s, _ = start(t, l, func(o *kindwatch.Options) {
+		o.Handler = func(gvk schema.GroupVersionKind, _, latest metav1.Object) {
+			<-ready
+			st, _ := s.State(gvk)
+			seen <- fmt.Sprintf("%s %t", latest.GetName(), st.Told)
+		}
+	})
+	close(ready)
+	first := []string{<-seen, <-seen}
+	slices.Sort(first)
+	until(t, "the handler to have been told", func() bool { st, _ := s.State(shelf); return st.Told })
+	l.put("c")
+	if diff := cmp.Diff([]string{"a false", "b false", "c true"}, append(first, <-seen)); diff != "" {
+		t.Errorf("objects, and whether the first list had been told (-want +got):\n%s", diff)
+	}
+}
+
 func TestReasons(t *testing.T) {
 	tests := map[string]struct {
 		list    http.HandlerFunc

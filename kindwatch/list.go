@@ -35,6 +35,9 @@ func (k *kind) list(ctx context.Context) error {
 	listed := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.options.LabelSelector, Limit: firstPage}
 	k.report(func(s *State) { s.Refused = "" })
+	k.mu.RLock()
+	relists := k.relists
+	k.mu.RUnlock()
 	for {
 		page, err := k.page(ctx, options)
 		if err != nil && isExpired(err) && options.Continue != "" {
@@ -56,7 +59,7 @@ func (k *kind) list(ctx context.Context) error {
 			break
 		}
 	}
-	k.replace(listed)
+	k.replace(listed, relists)
 	return nil
 }
 

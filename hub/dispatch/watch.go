@@ -12,15 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // Watch queues keys for every change on the hub that can change what a member shall hold. Changes of templates come
 // through WakeObject, those on members through Wake.
 func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error {
-	bindings, policies := handler(d.bindingChanged), handler(func(before, after hubv1.OverridePolicyObject) { d.policyChanged(ctx, before, after) })
-	placements := handler(func(before, after hubv1.PlacementObject) { d.placementChanged(ctx, before, after) })
-	clusters := handler(func(before, after *hubv1.MemberCluster) { d.clusterChanged(ctx, before, after) })
-	namespaces := handler(func(before, after *corev1.Namespace) { d.namespaceChanged(ctx, before, after) })
+	bindings := handler(d.bindingChanged)
+	policies := handler(func(before, after hubv1.OverridePolicyObject, priority int) {
+		d.policyChanged(ctx, before, after, priority)
+	})
+	placements := handler(func(before, after hubv1.PlacementObject, priority int) {
+		d.placementChanged(ctx, before, after, priority)
+	})
+	clusters := handler(func(before, after *hubv1.MemberCluster, _ int) { d.clusterChanged(ctx, before, after) })
+	namespaces := handler(func(before, after *corev1.Namespace, _ int) { d.namespaceChanged(ctx, before, after) })
 	for _, w := range []struct {
 		kind    client.Object
 		handler toolscache.ResourceEventHandler
@@ -41,23 +47,23 @@ func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error
 	return nil
 }
 
-func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject) {
+func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject, priority int) {
 	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
 	if before != nil {
-		d.wakeBinding(before, normalPriority) // also the targets that are gone from it, to drop what is remembered
+		d.wakeBinding(before, priority) // also the targets that are gone from it, to drop what is remembered
 	}
 	if after != nil {
-		d.wakeBinding(after, normalPriority)
+		d.wakeBinding(after, priority)
 	}
 }
 
-func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.OverridePolicyObject) {
+func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.OverridePolicyObject, priority int) {
 	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
-	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
+	d.wakeWhere(ctx, priority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
 }
 
 // sameSpec is false also for another object of the same name: if the watch missed the end of the first, the second comes as its change.
@@ -65,11 +71,11 @@ func sameSpec(before, after client.Object) bool {
 	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration()
 }
 
-func (d *Dispatcher) placementChanged(ctx context.Context, before, after hubv1.PlacementObject) {
+func (d *Dispatcher) placementChanged(ctx context.Context, before, after hubv1.PlacementObject, priority int) {
 	if before != nil && after != nil && sameSpec(before, after) {
 		return
 	}
-	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
+	d.wakeWhere(ctx, priority, func(b hubv1.BindingObject) bool {
 		return (after != nil && follows(b, after)) || (before != nil && follows(b, before) && withdraws(b))
 	})
 }
@@ -88,11 +94,35 @@ func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.Me
 	if before == nil || after == nil {
 		return // Engage queues everything of a new one
 	}
-	if equality.Semantic.DeepEqual(before.SelectableLabels(), after.SelectableLabels()) &&
-		equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
+	if !equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
+		d.WakeCluster(ctx, after.Name)
 		return
 	}
-	d.WakeCluster(ctx, after.Name)
+	was, is := overrides.ClusterOf(before), overrides.ClusterOf(after)
+	if equality.Semantic.DeepEqual(was, is) {
+		return
+	}
+	reading, err := d.policiesThatDiffer(ctx, was, is)
+	if err != nil {
+		d.WakeCluster(ctx, after.Name) // too much does no harm
+		return
+	}
+	if len(reading) == 0 {
+		return
+	}
+	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
+		return b.BindingSpec().Target(after.Name) != nil && slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
+	}, after.Name)
+}
+
+// policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A cluster's nodes come and go, and most
+// objects have no part in it.
+func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
+	all, err := allPolicies(ctx, d.opts.Client)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
 }
 
 func (d *Dispatcher) namespaceChanged(ctx context.Context, before, after *corev1.Namespace) {
@@ -117,8 +147,9 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// handler calls f with the object before and after an event; before is the zero value for an addition, after for a deletion.
-func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventHandler {
+// handler calls f with the object before and after an event, and the priority of what it wakes: what the first list brings is no news. before
+// is the zero value for an addition, after for a deletion.
+func handler[T client.Object](f func(before, after T, priority int)) toolscache.ResourceEventHandler {
 	var none T
 	as := func(obj any) T {
 		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -127,9 +158,9 @@ func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventH
 		t, _ := obj.(T)
 		return t
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { f(none, as(obj)) },
-		UpdateFunc: func(before, after any) { f(as(before), as(after)) },
-		DeleteFunc: func(obj any) { f(as(obj), none) },
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, first bool) { f(none, as(obj), priorityOf(first)) },
+		UpdateFunc: func(before, after any) { f(as(before), as(after), normalPriority) },
+		DeleteFunc: func(obj any) { f(as(obj), none, normalPriority) },
 	}
 }

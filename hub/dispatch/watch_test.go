@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
 
 // listed is a client that lists these bindings.
@@ -22,6 +24,11 @@ func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.List
 	if all, ok := list.(*hubv1.ResourceBindingList); ok {
 		all.Items = l.bindings
 	}
+	return nil
+}
+
+func (l listed) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	*into.(*hubv1.ResourceBinding) = l.bindings[0]
 	return nil
 }
 
@@ -69,9 +76,65 @@ func TestAPlacementWakesItsBindings(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := woken(nil, bindings, func(d *Dispatcher) { d.placementChanged(t.Context(), tc.before, tc.after) })
+			got := woken(nil, bindings, func(d *Dispatcher) { d.placementChanged(t.Context(), tc.before, tc.after, normalPriority) })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
+	holds := bindingFor("holds", "one", hubv1.TargetPresent)
+	holds.Spec.ObjectRef.Kind = "Widget"
+	policy := &hubv1.OverridePolicy{}
+	policy.Namespace = "ns"
+	policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "Widget"}}
+	placement := &hubv1.Placement{}
+	placement.UID = "one"
+	id := hubv1.ObjectIdentity{Kind: "Widget", Namespace: "ns", Name: "holds"}
+	tests := map[string]struct {
+		wake func(*Dispatcher)
+		want []int
+	}{
+		"a binding of the first list": {
+			func(d *Dispatcher) { handler(d.bindingChanged).OnAdd(&holds, true) }, []int{lowPriority},
+		},
+		"a new binding": {
+			func(d *Dispatcher) { handler(d.bindingChanged).OnAdd(&holds, false) }, []int{normalPriority},
+		},
+		"a policy of the first list": {
+			func(d *Dispatcher) { d.policyChanged(t.Context(), nil, policy, priorityOf(true)) }, []int{lowPriority},
+		},
+		"a placement of the first list": {
+			func(d *Dispatcher) { d.placementChanged(t.Context(), nil, placement, priorityOf(true)) }, []int{lowPriority},
+		},
+		"an object of the first list": {
+			func(d *Dispatcher) { d.WakeObject(t.Context(), id, true) }, []int{lowPriority},
+		},
+		"an object that changed": {
+			func(d *Dispatcher) { d.WakeObject(t.Context(), id, false) }, []int{normalPriority},
+		},
+		"a copy of the first list": {
+			func(d *Dispatcher) { d.Observed("eu", id.BindingKey(), member.Observation{}, true) }, []int{lowPriority},
+		},
+		"a copy that changed": {
+			func(d *Dispatcher) { d.Observed("eu", id.BindingKey(), member.Observation{}, false) }, []int{normalPriority},
+		},
+		"a kind whose copies have been read": {
+			func(d *Dispatcher) { d.WakeKind(t.Context(), "eu", schema.GroupKind{Kind: "Widget"}) }, []int{lowPriority},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			q := &queue{memory: map[types.NamespacedName]*kept{}}
+			tc.wake(&Dispatcher{opts: Options{Client: listed{bindings: []hubv1.ResourceBinding{holds}}}, queues: map[string]*queue{"eu": q}})
+			var got []int
+			for _, e := range q.early {
+				got = append(got, e.priority)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("queued at (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBin
 
 // create is add with the event that follows.
 func (w *world) create(gvk schema.GroupVersionKind, name string) {
-	w.dispatcher.bindingChanged(nil, w.add(gvk, name))
+	w.dispatcher.bindingChanged(nil, w.add(gvk, name), normalPriority)
 }
 
 // holds says how many objects a member was given.

@@ -147,7 +147,8 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return kindwatch.State{Synced: !h.unlisted.Has(gk)}, true
+	listed := !h.unlisted.Has(gk)
+	return kindwatch.State{Synced: listed, Told: listed}, true
 }
 
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }

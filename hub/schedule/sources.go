@@ -297,8 +297,7 @@ func (s *Scheduler) wakeObject(id key) {
 	if q == nil {
 		return
 	}
-	state, _ := s.Templates.State(id.GroupKind())
-	if !state.Synced {
+	if state, _ := s.Templates.State(id.GroupKind()); !state.Told {
 		s.replay(ctx, q, id)
 		return
 	}

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 )
 
 func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
@@ -39,6 +41,37 @@ func (b oneBinding) Get(_ context.Context, at client.ObjectKey, _ client.Object,
 		return nil
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, at.Name)
+}
+
+// stateOf is a kind's state and no objects.
+type stateOf struct {
+	Templates
+	told bool
+}
+
+func (s stateOf) State(schema.GroupKind) (kindwatch.State, bool) {
+	return kindwatch.State{Synced: true, Told: s.told}, true
+}
+
+func TestAnObjectOfTheFirstListGoesBehindChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		told bool
+		want int
+	}{
+		"while the list is told": {false, handler.LowPriority},
+		"after it was":           {true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := priorityqueue.New[key]("test")
+			defer q.ShutDown()
+			known := key{Kind: "Widget", Namespace: "n", Name: "a"}
+			s := &Scheduler{Options: Options{Client: oneBinding{id: known}, Templates: stateOf{told: tc.told}}, ctx: t.Context(), queue: q}
+			s.wakeObject(known)
+			if _, got, _ := q.GetWithPriority(); got != tc.want {
+				t.Errorf("queued at priority %d, want %d", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestAnObjectThatIsNewAtTheStartGoesBeforeThoseThatHaveABinding(t *testing.T) {
