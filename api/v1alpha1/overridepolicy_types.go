@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -326,13 +327,13 @@ type ResourcesOverride struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests map[corev1.ResourceName]resource.Quantity `json:"requests,omitempty"`
 
 	// limits to set, such as {memory: 2Gi}. At most 32.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	Limits corev1.ResourceList `json:"limits,omitempty"`
+	Limits map[corev1.ResourceName]resource.Quantity `json:"limits,omitempty"`
 }
 
 // TextFormat is what a string field holds.
