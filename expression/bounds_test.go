@@ -42,7 +42,6 @@ func TestHostileExpressionsEnd(t *testing.T) {
 		"a text that doubles":                     "object.one.map(x, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')" + strings.Repeat(".map(a, a + a)", 40),
 		"a text in pieces":                        "object.text.split('').map(x, object.text.split(''))",
 		"a search for a text in a text":           "object.list.all(x, object.text.indexOf(object.text.substring(1) + 'b') < 0)",
-		"keys of maps that are maps":              "object.one.map(a, {a: a}).map(a, {a: a}).map(a, {a: a}).map(a, {a: a}).size()",
 		"a hidden failure":                        "object.million > 0 || lists.range(object.million).size() > 0 ? lists.range(object.million).size() > 0 || true : true",
 	}
 	for name, text := range tests {

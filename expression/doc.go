@@ -1,7 +1,8 @@
 // Package expression compiles and evaluates what users write in CEL: which clusters are meant, what a patch sets, whether an object is
 // healthy, what a status folds to. It does no I/O and reads no clock: equal values give an equal answer.
 //
-// The language is that of a Kubernetes 1.36 API server, its libraries included. Each purpose has an Environment of its own:
+// The language is that of a Kubernetes 1.36 API server, its libraries included; but that lists and maps may hold values of several types, as in JSON.
+// Each purpose has an Environment of its own:
 //
 //	env := expression.NewEnvironment(limit, map[string]*cel.Type{"object": cel.DynType})   // also "values": cel.ListType(cel.DynType)
 //	cond, err := env.CompileBool("object.spec.replicas > 2")                               // must be a bool by its type

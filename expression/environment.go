@@ -102,7 +102,7 @@ func (e *Environment) read(text string) (x *Expression, err error) {
 	if issues.Err() != nil {
 		return nil, problems(issues)
 	}
-	if err := orderIterations(parsed.NativeRep()); err != nil {
+	if err := prepare(parsed.NativeRep()); err != nil {
 		return nil, err
 	}
 	checked, issues := env.Check(parsed)
@@ -136,7 +136,10 @@ func problems(issues *cel.Issues) error {
 		if len(message) > longest {
 			message = strings.ToValidUTF8(message[:longest], "") + "..."
 		}
-		out = append(out, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, message))
+		if e.Location.Line() > 0 {
+			message = fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, message)
+		}
+		out = append(out, message)
 	}
 	if more := len(issues.Errors()) - shown; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))

@@ -21,7 +21,7 @@ import (
 // Lists, maps and texts of which nothing is known are taken to have so many items or bytes when a cost is estimated.
 const (
 	assumedItems = 8
-	assumedBytes = 64
+	assumedBytes = 16
 )
 
 // prices say what a call costs, from its arguments, in the units of CEL, and up to about most. They are of functions whose work CEL counts too low, or
@@ -75,13 +75,18 @@ func search(a []ref.Val, most uint64) uint64 {
 }
 
 func regex(a []ref.Val, _ uint64) uint64 {
-	text, _ := a[1].Value().(string)
+	states := statesOf(a[1])
+	return times(1+length(a[0])/10, 1+states/4) + states
+}
+
+// statesOf a regular expression, about; a broken one has none.
+func statesOf(v ref.Val) uint64 {
+	text, _ := v.Value().(string)
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return 1
+		return 0
 	}
-	states := steps(re)
-	return times(1+length(a[0])/10, 1+states/4) + states
+	return steps(re)
 }
 
 // steps of the program that a regular expression is compiled to.

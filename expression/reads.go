@@ -31,7 +31,7 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 		if _, ok := e.variables[references[x.ID()].Name]; ok {
 			return references[x.ID()].Name
 		}
-		return "" // the variable of a macro
+		return "" // the variable of a macro, unless it has the name of one of ours: too much is read rather than too little
 	}
 	inEntry := map[int64]bool{} // identifiers of which just one entry is read
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(x ast.Expr) {

@@ -73,6 +73,9 @@ func scalar(v ref.Val) (out any, size int, err error) {
 	case apiservercel.Quantity:
 		s := v.String()
 		return s, 2 + len(s), nil
+	case *apiservercel.Quantity:
+		s := v.String()
+		return s, 2 + len(s), nil
 	case *types.Err:
 		return nil, 1, errors.New("the evaluation failed")
 	case *types.Optional:
