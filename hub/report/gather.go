@@ -20,11 +20,11 @@ func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
 		r.template = template
 	}
-	mode, err := r.statusMode(ctx)
+	aggregation, err := r.statusAggregation(ctx)
 	if err != nil {
 		return err
 	}
-	r.mode = mode
+	r.aggregation = aggregation
 	r.facts = make(map[string]rollup.Fact, len(r.targets))
 	for _, t := range r.targets {
 		if r.elsewhere[t.Name] {
@@ -45,8 +45,8 @@ func (r *run) gather(ctx context.Context) error {
 	return nil
 }
 
-// statusMode is the placement's. Once that is gone, what it last said holds on.
-func (r *run) statusMode(ctx context.Context) (hubv1.StatusMode, error) {
+// statusAggregation is the placement's. Once that is gone, what the binding has kept of it holds on.
+func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, error) {
 	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
 		var p hubv1.PlacementObject = &hubv1.Placement{}
 		if ref.Kind == "ClusterPlacement" {
@@ -55,15 +55,12 @@ func (r *run) statusMode(ctx context.Context) (hubv1.StatusMode, error) {
 		err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, p, client.UnsafeDisableDeepCopy)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
-			return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+			return hubv1.StatusAggregation{}, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
 		case err == nil && p.GetUID() == ref.UID:
-			return p.PlacementSpec().StatusAggregation.Mode, nil
+			return p.PlacementSpec().StatusAggregation, nil
 		}
 	}
-	if c := meta.FindStatusCondition(r.binding.BindingStatus().Conditions, hubv1.ConditionStatusWritten); c != nil && c.Reason == hubv1.ReasonBindingOnly {
-		return hubv1.StatusBindingOnly, nil
-	}
-	return hubv1.StatusOnObject, nil
+	return hubv1.LastSettings(r.binding).StatusAggregation, nil
 }
 
 // fact is what is known of one cluster now; known is false if that is nothing.
@@ -104,6 +101,7 @@ func awaited(f rollup.Fact) bool {
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
+		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
 	// No link: it was refused, or the cluster is gone.

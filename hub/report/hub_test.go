@@ -72,6 +72,7 @@ type world struct {
 	follows   bool                      // another replica leads
 	backlog   func() int                // nil: there never is one
 	clock     clock.PassiveClock        // nil: the real one
+	grace     time.Duration             // of links that are lost
 	reporter  *Reporter                 // set by start
 }
 
@@ -96,7 +97,7 @@ func newWorld(t *testing.T, kind string) *world {
 	}
 	return &world{
 		t: t, client: c, namespace: ns.Name, gvk: schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: kind},
-		fleet: newFakeFleet(), decisions: &fakeDecisions{}, events: &fakeEvents{},
+		fleet: newFakeFleet(), decisions: &fakeDecisions{}, events: &fakeEvents{}, grace: 100 * time.Millisecond,
 	}
 }
 
@@ -114,7 +115,7 @@ func (w *world) start() (stop func()) {
 	}
 	r, err := New(Options{
 		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Backlog: w.backlog, Clock: w.clock,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Backlog: w.backlog, Clock: w.clock, Grace: w.grace,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -10,6 +10,7 @@
 //   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it, and
 //     so that under load what people look at is there first.
 //   - A binding in the cache that is older than our own last write is not acted on.
+//   - A link that is down for a moment changes nothing (grace.go).
 //   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
 //
 // The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with the reason.
@@ -37,6 +38,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Templates gives the hub's own objects from memory.
@@ -53,7 +55,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Holds, IsHub, Backlog and Clock are required.
+// Options of a Reporter. All but Holds, IsHub, Backlog, Conventions, Wishes, Grace and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client client.Client
@@ -73,7 +75,12 @@ type Options struct {
 	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait. Unset means
 	// that they never do. It is asked often.
 	Backlog func() int
-	Clock   clock.PassiveClock
+	// Conventions and Wishes are by which the status of a hub object is read if the hub is a member. Unset means that there are none.
+	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
+	Wishes      func(hubv1.ObjectIdentity) *health.Wishes
+	// Grace is how long a link may be down before rows say so. Default 10 s.
+	Grace time.Duration
+	Clock clock.PassiveClock
 }
 
 // Reporter keeps the status of every binding and of its hub object.
@@ -89,6 +96,7 @@ type Reporter struct {
 	entries map[types.NamespacedName]*entry
 	waiting int                             // entries that wait for their window to end
 	away    map[string]bool                 // clusters whose link is known to be down
+	lost    map[string]time.Time            // when that began, of those that have a link
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }
@@ -104,6 +112,15 @@ func New(opts Options) (*Reporter, error) {
 	if opts.IsHub == nil {
 		opts.IsHub = func(string) bool { return false }
 	}
+	if opts.Conventions == nil {
+		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
+	}
+	if opts.Wishes == nil {
+		opts.Wishes = func(hubv1.ObjectIdentity) *health.Wishes { return nil }
+	}
+	if opts.Grace == 0 {
+		opts.Grace = grace
+	}
 	if opts.Backlog == nil {
 		opts.Backlog = func() int { return 0 }
 	}
@@ -116,6 +133,7 @@ func New(opts Options) (*Reporter, error) {
 		},
 		entries: map[types.NamespacedName]*entry{},
 		away:    map[string]bool{},
+		lost:    map[string]time.Time{},
 		held:    map[types.NamespacedName]*entry{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
@@ -247,30 +265,6 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, normalPriority)
 }
 
-// WakeCluster makes every binding with that target be looked at, one after the other: the link to the cluster changed.
-func (r *Reporter) WakeCluster(cluster string) {
-	state, linked := r.opts.Links.State(cluster)
-	away := !linked || state.Ready == metav1.ConditionFalse
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.away[cluster] = away; !away {
-		delete(r.away, cluster)
-	}
-	var concerned []types.NamespacedName
-	for key, e := range r.entries {
-		if away {
-			delete(e.outcomes, cluster) // they say nothing about what it holds when it is back
-		}
-		if stateOf(e.targets, cluster) != "" {
-			concerned = append(concerned, key)
-		}
-	}
-	for i, key := range concerned {
-		e := r.entries[key]
-		r.waking(key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, spread(i, len(concerned))) })
-	}
-}
-
 // entry, wake and enqueue are called with the lock held.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
@@ -283,7 +277,7 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
 	r.waking(key, e, priority, func(now time.Time) bool {
-		return e.window.wake(now, u, load{waiting: r.waiting, throttled: r.throttle.active()})
+		return e.window.wake(now, u, load{waiting: r.waiting, throttled: r.throttle.active(), clusters: len(e.targets)})
 	})
 }
 

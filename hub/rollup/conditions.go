@@ -65,7 +65,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	case len(failed) > 0:
 		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, failed, count)
 	case len(unknown) > 0:
-		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, count)
+		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, unknownReason(len(unknown), len(waiting), count), unknown, count)
 	case len(waiting) > 0:
 		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNotYetReported, waiting, count)
 	case count == 0:
@@ -97,13 +97,21 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	case len(degraded) > 0:
 		return condition(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonDegradedOnSome, degraded, held)
 	case len(unknown) > 0:
-		return condition(hubv1.ConditionHealthy, metav1.ConditionUnknown, hubv1.ReasonUnknownOnSome, unknown, held)
+		return condition(hubv1.ConditionHealthy, metav1.ConditionUnknown, unknownReason(len(unknown), len(progressing), held), unknown, held)
 	case len(progressing) > 0:
 		return condition(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonProgressingOnSome, progressing, held)
 	case held == 0:
 		return noCluster(hubv1.ConditionHealthy)
 	}
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
+}
+
+// unknownReason tells a condition that would be True but for what is unknown from one that may be anything.
+func unknownReason(unknown, underWay, all int) string {
+	if underWay == 0 && unknown < all {
+		return hubv1.ReasonPartiallyUnknown
+	}
+	return hubv1.ReasonUnknownOnSome
 }
 
 func noCluster(kind string) metav1.Condition {

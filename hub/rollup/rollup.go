@@ -4,7 +4,7 @@
 // It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results. Whatever is called a
 // second time with the same facts changes nothing, so that a quiet fleet costs no write.
 //   - What is not known stays as it was. After a restart a row holds until its cluster has reported; a cluster that is away keeps
-//     its last numbers, marked Unknown.
+//     its last numbers, marked Unknown, with the time that they are of. One that is away for a moment changes nothing.
 //   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a newer sight of
 //     the member object contradicts it.
 //   - A time moves only when the thing that it dates does.
@@ -39,6 +39,8 @@ type Fact struct {
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
+	// InGrace is true while the link has been down for so short a time that it may be chance: the row stays as it is.
+	InGrace bool
 	// LastHeard is when the cluster last answered; zero if it has not answered this process.
 	LastHeard time.Time
 

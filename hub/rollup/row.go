@@ -21,6 +21,8 @@ const (
 	maxMessage  = 256 // characters
 	maxReason   = 64
 	maxObserved = 512 // bytes
+
+	notShown = "applied; the cluster's watch has not shown it yet"
 )
 
 // newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
@@ -40,6 +42,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		row = elsewhere(previous, t)
 	case known && fact.IsHub:
 		row = template(t, in)
+	case known && fact.InGrace:
+		row = unheard(previous, t, in)
 	case known && !fact.Connected:
 		row = away(previous, t, fact)
 	case !known || fact.Outcome == nil:
@@ -113,9 +117,13 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		row.Message = f.LinkMessage
 	}
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
-	if row.LastObservedTime == nil && !f.LastHeard.IsZero() {
+	switch {
+	case row.LastObservedTime != nil:
+	case !f.LastHeard.IsZero():
 		heard := seconds(metav1.NewTime(f.LastHeard))
 		row.LastObservedTime = &heard
+	case row.UID != "":
+		row.LastObservedTime = row.LastTransitionTime // an earlier process heard it then, and what it heard later it did not note
 	}
 	return row
 }
@@ -231,18 +239,24 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		seen = nil // a copy of another object: it says nothing about this one
 	}
 	var reason, message string
+	unshown := seen == nil && !f.Synced && previous != nil && previous.UID == row.UID // the watch starts anew: nothing else is known
 	switch {
-	case seen == nil && !f.Synced && previous != nil && previous.Applied == row.Applied && previous.Digest == row.Digest:
-		row.Health, reason, message = previous.Health, previous.Reason, previous.Message // the watch starts anew: nothing else is known
+	case unshown && previous.LastObservedTime == nil && previous.Applied == row.Applied && previous.Digest == row.Digest:
+		row.Health, reason, message = previous.Health, previous.Reason, previous.Message
+	case unshown && previous.LastObservedTime != nil && row.Reason != hubv1.ReasonInSync:
+		// The cluster is back, and its numbers are still those of before.
+		row.Health, reason, message, row.LastObservedTime = hubv1.HealthUnknown, hubv1.ReasonPending, notShown, previous.LastObservedTime
 	case seen == nil && row.Reason == hubv1.ReasonInSync: // nor is it watched, if it is not ours
 		row.Health, reason, message, row.Observed = hubv1.HealthUnknown, row.Reason, row.Message, nil
 	case seen == nil && row.Applied == metav1.ConditionTrue:
-		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
-		row.Observed = nil
+		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, notShown
+		if !unshown {
+			row.Observed = nil
+		}
 	case seen == nil:
 		row.Health, row.Observed = hubv1.HealthUnknown, nil
 	case row.Reason != hubv1.ReasonInSync && (seen.Deleting || seen.Digest != row.Digest):
-		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
+		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, notShown
 		row.Observed = raw(seen.Observed)
 	default:
 		row.Health, reason, message = cmp.Or(seen.Health, hubv1.HealthUnknown), seen.HealthReason, seen.HealthMessage

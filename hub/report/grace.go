@@ -1,0 +1,84 @@
+package report
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the objects behind it. So
+// rows of a cluster stay as they are until its link has been down for a while; its MemberCluster says at once that it is. A status that
+// depends on them does not flap, and a link that is back in time costs no write. In the same way they wait if a link that is down says
+// another reason. A cluster whose link was ended has been given up by somebody, and that is told at once.
+
+// grace is how long a link may be down, unless Options.Grace says otherwise.
+const grace = 10 * time.Second
+
+// WakeCluster makes every binding with that target be looked at, one after the other: the link to the cluster changed. Those of a
+// cluster whose link is lost wake when it has been down for the time of grace.
+func (r *Reporter) WakeCluster(cluster string) {
+	state, linked := r.opts.Links.State(cluster)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case linked && state.Ready != metav1.ConditionFalse:
+		delete(r.away, cluster)
+		delete(r.lost, cluster)
+	case linked:
+		r.lose(cluster)
+		time.AfterFunc(r.opts.Grace, func() { r.graceEnded(cluster) })
+		return
+	default:
+		r.away[cluster] = true
+		delete(r.lost, cluster)
+		r.forgetOutcomes(cluster)
+	}
+	r.wakeTargets(cluster)
+}
+
+// lose notes that the link of a cluster is down, if that is new. It is called with the lock held.
+func (r *Reporter) lose(cluster string) {
+	if _, known := r.lost[cluster]; !known {
+		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
+	}
+	r.forgetOutcomes(cluster)
+}
+
+// forgetOutcomes drops what says nothing about what the cluster holds when it is back. It is called with the lock held.
+func (r *Reporter) forgetOutcomes(cluster string) {
+	for _, e := range r.entries {
+		delete(e.outcomes, cluster)
+	}
+}
+
+// graceEnded wakes the bindings of a cluster if its link is still down, and has not been up since.
+func (r *Reporter) graceEnded(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since, lost := r.lost[cluster]; lost && r.opts.Clock.Since(since) >= r.opts.Grace {
+		r.wakeTargets(cluster)
+	}
+}
+
+// inGrace says whether the link of a cluster, which is down, was lost so short a time ago that its rows stay as they are.
+func (r *Reporter) inGrace(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, known := r.lost[cluster]
+	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link tells of what it does not know yet in a moment
+}
+
+// wakeTargets wakes the bindings that name a cluster. It is called with the lock held.
+func (r *Reporter) wakeTargets(cluster string) {
+	var concerned []types.NamespacedName
+	for key, e := range r.entries {
+		if stateOf(e.targets, cluster) != "" {
+			concerned = append(concerned, key)
+		}
+	}
+	for i, key := range concerned {
+		e := r.entries[key]
+		r.waking(key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, spread(i, len(concerned))) })
+	}
+}

@@ -1,0 +1,78 @@
+package rollup
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Topology sums up the copies of objects by region. The zero value is ready for use.
+type Topology struct {
+	regions map[string]*hubv1.RegionSummary
+	oldest  *metav1.Time
+}
+
+// Add counts the targets of a binding that shall hold the object. region says where a cluster is.
+func (t *Topology) Add(b hubv1.BindingObject, region func(cluster string) string) {
+	rows := b.BindingStatus().Clusters
+	for _, target := range b.BindingSpec().Clusters {
+		if target.State != hubv1.TargetPresent {
+			continue
+		}
+		row := hubv1.ClusterRow{Applied: metav1.ConditionUnknown}
+		if i, found := slices.BinarySearchFunc(rows, target.Name, func(r hubv1.ClusterRow, name string) int { return cmp.Compare(r.Name, name) }); found {
+			row = rows[i]
+		}
+		t.add(region(target.Name), row)
+	}
+}
+
+func (t *Topology) add(region string, row hubv1.ClusterRow) {
+	if t.regions == nil {
+		t.regions = map[string]*hubv1.RegionSummary{}
+	}
+	r := t.regions[region]
+	if r == nil {
+		r = &hubv1.RegionSummary{Region: region}
+		t.regions[region] = r
+	}
+	r.Desired++
+	switch row.Applied {
+	case metav1.ConditionTrue:
+		r.Applied++
+	case metav1.ConditionUnknown:
+		r.Unknown++
+	}
+	if row.Health == hubv1.HealthHealthy {
+		r.Healthy++
+	}
+	ready, total := Replicas(row.Observed)
+	r.ReadyReplicas, r.Replicas = plus(r.ReadyReplicas, ready), plus(r.Replicas, total)
+	if heard := row.LastObservedTime; heard != nil && (t.oldest == nil || heard.Before(t.oldest)) {
+		t.oldest = heard
+	}
+}
+
+func plus(sum, n *int64) *int64 {
+	if sum == nil || n == nil {
+		return firstKnown(sum, n)
+	}
+	both := *sum + *n
+	return &both
+}
+
+// Regions returns the regions by name, at most as many as a placement lists.
+func (t *Topology) Regions() []hubv1.RegionSummary {
+	var out []hubv1.RegionSummary
+	for _, r := range t.regions {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b hubv1.RegionSummary) int { return cmp.Compare(a.Region, b.Region) })
+	return out[:min(len(out), hubv1.MostRegions)]
+}
+
+// OldestObservedTime is when the cluster was last heard that has been away the longest; nil if none is.
+func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }
