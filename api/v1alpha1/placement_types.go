@@ -376,11 +376,61 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
+	// oldestObservedTime is when the cluster was last heard that has been away the longest of those that shall hold one of them: numbers and
+	// conditions may be that old. Unset while every cluster is heard.
+	// +optional
+	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
+
+	// topology sums up the copies of these objects by region, sorted by name. At most 100 regions are listed.
+	// +optional
+	// +listType=map
+	// +listMapKey=region
+	// +kubebuilder:validation:MaxItems=100
+	Topology []RegionSummary `json:"topology,omitempty"`
+
 	// conditions: Accepted, Scheduled, Applied, Healthy.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MostRegions bounds PlacementStatus.Topology.
+const MostRegions = 100
+
+// RegionSummary sums up the copies in one region.
+type RegionSummary struct {
+	// region of the clusters; empty for those that have none.
+	// +required
+	Region string `json:"region"`
+
+	// desired is the number of copies that there shall be: one for each object and cluster.
+	// +optional
+	// +kubebuilder:default=0
+	Desired int32 `json:"desired"`
+
+	// applied is the number of those that are as is desired now.
+	// +optional
+	// +kubebuilder:default=0
+	Applied int32 `json:"applied"`
+
+	// healthy is the number of those that are healthy.
+	// +optional
+	// +kubebuilder:default=0
+	Healthy int32 `json:"healthy"`
+
+	// unknown is the number of those whose cluster is away or has not reported yet.
+	// +optional
+	// +kubebuilder:default=0
+	Unknown int32 `json:"unknown"`
+
+	// replicas of all copies that report such a number, as last known. Unset if none does.
+	// +optional
+	Replicas *int64 `json:"replicas,omitempty"`
+
+	// readyReplicas is how many of the replicas are ready, as last known. Unset if no copy says so.
+	// +optional
+	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }
 
 // PlacementObject is a Placement or a ClusterPlacement.

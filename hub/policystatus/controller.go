@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +43,9 @@ type Options struct {
 	HubRunsWorkloads func() bool
 	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil: never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	Clock     clock.PassiveClock
+	// Events takes what happens to placements.
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
 }
 
 // Controllers keep the status of every policy.
@@ -61,7 +64,7 @@ func New(opts Options) *Controllers {
 	}
 	return &Controllers{
 		opts:       opts,
-		placements: newKeeper(opts.Clock, &placements{opts}),
+		placements: newKeeper(opts.Clock, &placements{Options: opts, memory: map[types.NamespacedName]*memory{}}),
 		overrides:  newKeeper(opts.Clock, &overridePolicies{opts}),
 	}
 }
@@ -82,13 +85,16 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 const (
 	// writeEvery is how often one policy is folded, and so written, at most.
 	writeEvery = time.Second
+	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
+	numbersEvery = 10 * time.Second
 	// gatherFor is how long changes of many bindings are gathered.
 	gatherFor = 100 * time.Millisecond
 )
 
-// updater writes the status of one policy if it changed. found is false if there is no such policy.
+// updater writes the status of one policy if it changed. found is false if there is no such policy; again is when there will be something
+// to write that can wait, zero if there is nothing.
 type updater interface {
-	update(ctx context.Context, key types.NamespacedName) (found bool, err error)
+	update(ctx context.Context, key types.NamespacedName) (found bool, again time.Duration, err error)
 }
 
 // keeper is one controller: a queue of policies, each folded at most once in writeEvery.
@@ -173,9 +179,9 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
-	found, err := k.updater.update(ctx, key)
+	found, again, err := k.updater.update(ctx, key)
 	if err == nil && !found {
 		k.forget(key)
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{RequeueAfter: again}, err
 }

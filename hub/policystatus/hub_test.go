@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -104,7 +105,7 @@ func start(t *testing.T, templates *fakeTemplates) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := New(Options{Client: mgr.GetClient(), Templates: templates, HubRunsWorkloads: func() bool { return false }})
+	c := New(Options{Client: mgr.GetClient(), Templates: templates, HubRunsWorkloads: func() bool { return false }, Events: events.NewFakeRecorder(100)})
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := c.SetupWithManager(ctx, mgr); err != nil {
 		t.Fatal(err)

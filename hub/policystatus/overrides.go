@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,10 +27,10 @@ func newOverridePolicy(key types.NamespacedName) hubv1.OverridePolicyObject {
 	return &hubv1.OverridePolicy{}
 }
 
-func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (bool, error) {
+func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (bool, time.Duration, error) {
 	policy := newOverridePolicy(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
-		return false, ignoreGone(err, policy, key)
+		return false, 0, ignoreGone(err, policy, key)
 	}
 	before := policy.DeepCopyObject().(client.Object)
 	status := policy.OverrideStatus()
@@ -40,21 +41,22 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	if accepted.Status == metav1.ConditionTrue {
 		var err error
 		if selected, err = p.selected(ctx, policy); err != nil {
-			return false, err
+			return false, 0, err
 		}
 	}
 	clusters, err := p.clusters(ctx)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
 	set(&status.Conditions, policy.GetGeneration(), accepted)
 	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
 	if equality.Semantic.DeepEqual(was, *status) {
-		return true, nil
+		return true, 0, nil
 	}
-	return true, write(ctx, p.Client, before, policy)
+	_, err = write(ctx, p.Client, before, policy)
+	return true, 0, err
 }
 
 func acceptOverrides(policy hubv1.OverridePolicyObject) metav1.Condition {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,10 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 // placements keeps the status of Placements and ClusterPlacements.
-type placements struct{ Options }
+type placements struct {
+	Options
+	// memory of each placement, which may be lost at any time. There is one worker.
+	memory map[types.NamespacedName]*memory
+}
+
+// memory is what is remembered of one placement.
+type memory struct {
+	wrote time.Time // when its status was last written
+	told  map[string]told
+}
 
 func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
 	if key.Namespace == "" {
@@ -26,19 +38,17 @@ func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
 	return &hubv1.Placement{}
 }
 
-func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool, error) {
+func (p *placements) update(ctx context.Context, key types.NamespacedName) (found bool, again time.Duration, err error) {
 	policy := newPlacement(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
-		return false, ignoreGone(err, policy, key)
+		delete(p.memory, key)
+		return false, 0, ignoreGone(err, policy, key)
 	}
-	following, err := bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()})
+	of, err := p.read(ctx, key)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
-	lost, err := bindings(ctx, p.Client, key.Namespace, client.MatchingFields{otherIndex: key.String()})
-	if err != nil {
-		return false, err
-	}
+	of.suspend = policy.PlacementSpec().Suspend
 	before := policy.DeepCopyObject().(client.Object)
 	status := policy.PlacementStatus()
 	was := *status.DeepCopy()
@@ -48,21 +58,67 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (bool
 		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
 	}
 	accepted, known := facts.condition()
-	fold(status, policy.GetGeneration(), selected{following: following, lost: lost, suspend: policy.PlacementSpec().Suspend})
+	fold(status, policy.GetGeneration(), of)
 	if known {
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}
 	if equality.Semantic.DeepEqual(was, *status) {
-		return true, nil
+		return true, 0, nil
 	}
-	return true, write(ctx, p.Client, before, policy)
+	m, now := p.remember(key), p.Clock.Now()
+	if pause := m.wrote.Add(numbersEvery).Sub(now); pause > 0 && onlyNumbers(was, *status) {
+		return true, pause, nil
+	}
+	if wrote, err := write(ctx, p.Client, before, policy); !wrote || err != nil {
+		return true, 0, err
+	}
+	m.wrote = now
+	for _, e := range m.story(was, *status, now) {
+		p.Events.Eventf(policy, nil, e.kind, e.reason, e.action, "%s", e.note)
+	}
+	return true, 0, nil
 }
+
+func (p *placements) remember(key types.NamespacedName) *memory {
+	if p.memory[key] == nil {
+		p.memory[key] = &memory{told: map[string]told{}}
+	}
+	return p.memory[key]
+}
+
+// onlyNumbers says that two statuses differ in what they say of regions alone.
+func onlyNumbers(a, b hubv1.PlacementStatus) bool {
+	a.Topology, b.Topology = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// read gathers what the status of a placement speaks of.
+func (p *placements) read(ctx context.Context, key types.NamespacedName) (of selected, err error) {
+	if of.following, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()}); err != nil {
+		return of, err
+	}
+	if of.lost, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{otherIndex: key.String()}); err != nil {
+		return of, err
+	}
+	var clusters hubv1.MemberClusterList
+	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return of, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	of.regions = make(map[string]string, len(clusters.Items))
+	for i := range clusters.Items {
+		of.regions[clusters.Items[i].Name] = regionOf(&clusters.Items[i])
+	}
+	return of, nil
+}
+
+func regionOf(c *hubv1.MemberCluster) string { return c.SelectableLabels()[hubv1.RegionLabel] }
 
 // selected is what the status of a placement speaks of.
 type selected struct {
 	following []hubv1.BindingObject // of the objects that follow it
 	lost      []hubv1.BindingObject // of those that it selects and that follow another placement
 	suspend   hubv1.SuspendPolicy
+	regions   map[string]string // by cluster
 }
 
 // fold sums up the bindings of the objects that a placement selects.
@@ -70,6 +126,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	status.ObservedGeneration = generation
 	clusters := map[string]bool{}
 	objects := 0
+	var topology rollup.Topology
 	conditions := map[string]*tally{hubv1.ConditionScheduled: {}, hubv1.ConditionApplied: {}, hubv1.ConditionHealthy: {}}
 	for _, b := range of.following {
 		if b.GetDeletionTimestamp() != nil {
@@ -81,10 +138,12 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 				clusters[t.Name] = true
 			}
 		}
+		topology.Add(b, func(cluster string) string { return of.regions[cluster] })
 		for kind, tally := range conditions {
 			tally.count(b, kind)
 		}
 	}
+	status.Topology, status.OldestObservedTime = topology.Regions(), topology.OldestObservedTime()
 	status.Objects, status.SelectedClusters = int32(objects), int32(len(clusters))
 	set(&status.Conditions, generation, of.scheduled(conditions[hubv1.ConditionScheduled].condition(hubv1.ConditionScheduled, hubv1.ReasonScheduled), objects))
 	set(&status.Conditions, generation, of.applied(conditions[hubv1.ConditionApplied].condition(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere)))
@@ -125,7 +184,8 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 type tally struct {
 	total           int
 	failed, unknown []string // names of objects
-	why, says       string   // reason and message of the first one that failed
+	why, says       string   // reason and message of the first one that failed, and does not just take its time
+	away            bool     // one is unknown because clusters are away
 }
 
 func (t *tally) count(b hubv1.BindingObject, kind string) {
@@ -134,9 +194,10 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	switch {
 	case c == nil, c.Status == metav1.ConditionUnknown, b.BindingStatus().ObservedGeneration != b.GetGeneration():
 		t.unknown = append(t.unknown, nameOf(b))
+		t.away = t.away || c != nil && (c.Reason == hubv1.ReasonPartiallyUnknown || c.Reason == hubv1.ReasonUnknownOnSome)
 	case c.Status == metav1.ConditionFalse:
 		t.failed = append(t.failed, nameOf(b))
-		if t.why == "" {
+		if t.why == "" || t.why == hubv1.ReasonProgressingOnSome {
 			t.why, t.says = c.Reason, c.Message
 		}
 	}
@@ -153,6 +214,8 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 			message = bounded(message + "; the first has " + t.says) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
 		}
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: message}
+	case t.away:
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPartiallyUnknown, Message: someOf(t.unknown, t.total)}
 	case len(t.unknown) > 0:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNotYetReported, Message: someOf(t.unknown, t.total)}
 	}
@@ -174,13 +237,13 @@ func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status. On a conflict nothing is done: the change that won is an event that wakes the policy.
-func write(ctx context.Context, c client.Client, before, after client.Object) error {
+// write patches the status and says whether that was done. On a conflict nothing is: the change that won is an event that wakes the policy.
+func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
+		return err == nil, nil
 	}
-	return fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
+	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
 func ignoreGone(err error, o client.Object, key types.NamespacedName) error {

@@ -57,7 +57,13 @@ func (c *Controllers) watchPlacements(ctx context.Context, mgr manager.Manager) 
 			}
 		}
 	})
+	clusters := handler(func(before, after *hubv1.MemberCluster) {
+		if before != nil && after != nil && regionOf(before) != regionOf(after) {
+			c.wakePlacements(ctx, func(hubv1.PlacementObject) bool { return true })
+		}
+	})
 	return watch(ctx, mgr,
+		watching{&hubv1.MemberCluster{}, clusters},
 		watching{&hubv1.Placement{}, policies}, watching{&hubv1.ClusterPlacement{}, policies},
 		watching{&hubv1.ResourceBinding{}, following}, watching{&hubv1.ClusterResourceBinding{}, following})
 }
@@ -137,19 +143,25 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 		return
 	}
 	selects := func(s hubv1.ResourceSelector) bool { return s.APIGroup == gk.Group && s.Kind == gk.Kind }
+	c.wakePlacements(ctx, func(p hubv1.PlacementObject) bool {
+		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, selects)
+	})
+}
+
+func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {
 	var namespaced hubv1.PlacementList
 	var cluster hubv1.ClusterPlacementList
 	if c.opts.Client.List(ctx, &namespaced, client.UnsafeDisableDeepCopy) != nil || c.opts.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy) != nil {
 		return // the cache is ending: so is this process
 	}
 	for i := range namespaced.Items {
-		if slices.ContainsFunc(namespaced.Items[i].Spec.ResourceSelectors, selects) {
-			c.placements.wake(client.ObjectKeyFromObject(&namespaced.Items[i]))
+		if p := &namespaced.Items[i]; concerned(p) {
+			c.placements.wake(client.ObjectKeyFromObject(p))
 		}
 	}
 	for i := range cluster.Items {
-		if slices.ContainsFunc(cluster.Items[i].Spec.ResourceSelectors, selects) {
-			c.placements.wake(client.ObjectKeyFromObject(&cluster.Items[i]))
+		if p := &cluster.Items[i]; concerned(p) {
+			c.placements.wake(client.ObjectKeyFromObject(p))
 		}
 	}
 }

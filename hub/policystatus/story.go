@@ -1,0 +1,97 @@
+package policystatus
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Reasons of the events on a placement.
+const (
+	EventNotAccepted  = "NotAccepted"
+	EventAccepted     = "Accepted"
+	EventNotScheduled = "NotScheduled"
+	EventScheduled    = "Scheduled"
+	EventApplyFailed  = "ApplyFailed"
+	EventApplied      = "Applied"
+	EventDegraded     = "Degraded"
+	EventHealthy      = "Healthy"
+	EventClustersAway = "ClustersAway"
+	EventClustersBack = "ClustersBack"
+)
+
+// tellEvery is how often the same kind of trouble of one placement is told at most.
+const tellEvery = time.Minute
+
+// event is one event on a placement. There is one when something goes wrong and one when it is well again, whatever the number of objects: a
+// placement without trouble has none.
+type event struct{ kind, reason, action, note string }
+
+// told is what was last told of one kind of trouble.
+type told struct {
+	at   time.Time
+	open bool // that it is over has not been told
+}
+
+// chapter is one kind of trouble that a placement may have.
+type chapter struct {
+	condition       string
+	action          string
+	trouble, relief string // reasons of events
+	// but is a reason for which the condition is False without trouble.
+	but string
+}
+
+var chapters = []chapter{
+	{hubv1.ConditionAccepted, "Accept", EventNotAccepted, EventAccepted, ""},
+	{hubv1.ConditionScheduled, "Schedule", EventNotScheduled, EventScheduled, ""},
+	{hubv1.ConditionApplied, "Apply", EventApplyFailed, EventApplied, ""},
+	{hubv1.ConditionHealthy, "Observe", EventDegraded, EventHealthy, hubv1.ReasonProgressingOnSome},
+}
+
+// story returns the events that a change of the status is worth.
+func (m *memory) story(was, is hubv1.PlacementStatus, now time.Time) []event {
+	var out []event
+	for _, c := range chapters {
+		before, after := meta.FindStatusCondition(was.Conditions, c.condition), meta.FindStatusCondition(is.Conditions, c.condition)
+		switch last := m.told[c.condition]; {
+		case after == nil:
+		case c.troubled(after):
+			if !c.troubled(before) && m.may(c.condition, now) {
+				out = append(out, event{corev1.EventTypeWarning, c.trouble, c.action, after.Reason + ": " + after.Message})
+			}
+		case after.Status == metav1.ConditionTrue && (last.open || c.troubled(before)):
+			m.told[c.condition] = told{at: last.at}
+			out = append(out, event{corev1.EventTypeNormal, c.relief, c.action, after.Message})
+		}
+	}
+	const away = "away"
+	switch was, is := was.OldestObservedTime, is.OldestObservedTime; {
+	case was == nil && is != nil && m.may(away, now):
+		note := fmt.Sprintf("a cluster has not been heard since %s: what is said of its copies is of then", is.UTC().Format(time.RFC3339))
+		out = append(out, event{corev1.EventTypeWarning, EventClustersAway, "Observe", note})
+	case was != nil && is == nil:
+		m.told[away] = told{at: m.told[away].at}
+		out = append(out, event{corev1.EventTypeNormal, EventClustersBack, "Observe", "every cluster is heard again"})
+	}
+	return out
+}
+
+func (c chapter) troubled(now *metav1.Condition) bool {
+	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
+}
+
+// may says whether trouble may be told, and notes that it was.
+func (m *memory) may(what string, now time.Time) bool {
+	last := m.told[what]
+	if !last.at.IsZero() && now.Sub(last.at) < tellEvery {
+		return false
+	}
+	m.told[what] = told{at: now, open: true}
+	return true
+}
