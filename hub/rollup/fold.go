@@ -1,13 +1,17 @@
 package rollup
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Reasons of folded conditions that no member gives.
@@ -34,8 +38,12 @@ const (
 	goodWhenFalse
 )
 
-func polarityOf(kind string) polarity {
+// polarityOf is what the placement says of a condition type, else what the hub knows of it.
+func (m *merger) polarityOf(kind string) polarity {
+	p, said := m.rules.polarity[kind]
 	switch {
+	case said:
+		return p
 	case slices.Contains(positive, kind):
 		return goodWhenTrue
 	case slices.Contains(negative, kind), strings.HasSuffix(kind, "Pressure"), strings.HasSuffix(kind, "Error"):
@@ -64,6 +72,7 @@ func badness(p polarity, status string) int {
 // said is what one target says of one condition type.
 type said struct {
 	cluster, status, reason string
+	away                    bool // the status is Unknown because the target is away
 }
 
 // folded is one condition over all targets.
@@ -81,17 +90,22 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	for _, kind := range m.conditionTypes() {
 		all = append(all, m.fold(kind))
 	}
-	all = append(all, m.healthy())
+	if m.path == "" {
+		all = append(all, m.healthy())
+	}
 	out := []any{}
 	for _, f := range all {
 		if n.maxItems >= 0 && len(out) == n.maxItems {
 			break
 		}
-		if entry, ok := m.entry(item, f); ok {
+		if entry, ok := m.entry(item, f); ok && item.refuses(entry) == nil {
 			out = append(out, entry)
 		}
 	}
-	if len(out) == 0 {
+	switch {
+	case len(all) == 0:
+		return nil, m.absent(conditionsField, health.LostConditions)
+	case len(out) == 0:
 		return nil, omitted
 	}
 	return out, merged
@@ -109,16 +123,25 @@ func writable(item *node) bool {
 	return true
 }
 
+// maxConditions is how many types are folded: those that most targets have. A cluster cannot fill the hub object by inventing some.
+const maxConditions = 64
+
 func (m *merger) conditionTypes() []string {
-	kinds := map[string]bool{}
+	seen := map[string]int{}
 	for _, p := range m.parts {
 		for _, c := range entries(p.observed) {
 			if kind, _ := c["type"].(string); kind != "" && kind != hubv1.ConditionObjectHealthy {
-				kinds[kind] = true
+				seen[kind]++
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(kinds))
+	kinds := slices.Sorted(maps.Keys(seen))
+	if len(kinds) > maxConditions {
+		slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(seen[b], seen[a]) })
+		kinds = kinds[:maxConditions]
+		slices.Sort(kinds)
+	}
+	return kinds
 }
 
 func entries(status map[string]any) []map[string]any {
@@ -143,7 +166,7 @@ func find(status map[string]any, kind string) map[string]any {
 
 // fold lets the worst value win; a type of unknown polarity needs a common one.
 func (m *merger) fold(kind string) folded {
-	p := polarityOf(kind)
+	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
 	for _, part := range m.parts {
 		all = append(all, say(part, kind, p))
@@ -160,6 +183,9 @@ func (m *merger) fold(kind string) folded {
 	if badness(p, worst.status) == 0 {
 		return everywhere(kind, all)
 	}
+	if partiallyUnknown(all, func(s said) bool { return badness(p, s.status) == 0 }) {
+		worst.reason = hubv1.ReasonPartiallyUnknown
+	}
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
@@ -167,11 +193,12 @@ func (m *merger) fold(kind string) folded {
 func say(part part, kind string, p polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
+		s.away = part.row.Applied == metav1.ConditionUnknown && part.row.Reason != hubv1.ReasonPending
 		return s
 	}
 	c := find(part.observed, kind)
 	switch {
-	case c == nil && p == goodWhenFalse && len(part.observed) > 0:
+	case c == nil && p == goodWhenFalse && len(part.observed) > 0 && part.lost < health.LostConditions:
 		s.status, s.reason = "False", ""
 	case c == nil:
 		s.reason = ReasonNotReported
@@ -182,7 +209,24 @@ func say(part part, kind string, p polarity) said {
 	return s
 }
 
+// partiallyUnknown says that some targets are away and all others are fine.
+func partiallyUnknown(all []said, fine func(said) bool) bool {
+	away := 0
+	for _, s := range all {
+		switch {
+		case s.away:
+			away++
+		case !fine(s):
+			return false
+		}
+	}
+	return 0 < away && away < len(all)
+}
+
 func common(kind string, all []said) folded {
+	if i := slices.IndexFunc(all, func(s said) bool { return !s.away }); i >= 0 && partiallyUnknown(all, func(s said) bool { return s.status == all[i].status }) {
+		return because(kind, "Unknown", hubv1.ReasonPartiallyUnknown, all, func(s said) bool { return s.away })
+	}
 	for _, s := range all[1:] {
 		if s.status != all[0].status {
 			return because(kind, "Unknown", ReasonMembersDisagree, all, func(said) bool { return true })
@@ -249,7 +293,7 @@ func (m *merger) healthy() folded {
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
 		// A value of its own that is worse than Unknown.
-		if f.status = "False"; polarityOf(f.kind) == goodWhenFalse {
+		if f.status = "False"; m.polarityOf(f.kind) == goodWhenFalse {
 			f.status = "True"
 		}
 	}
@@ -279,7 +323,7 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 		}
 	}
 	if n := item.properties[observedGenerationField]; n != nil {
-		if g, how := m.observedGeneration(n, before[observedGenerationField]); how == merged {
+		if g, how := m.generationIn(n, before[observedGenerationField]); how == merged {
 			entry[observedGenerationField] = g
 		}
 	}

@@ -45,7 +45,7 @@ func mergeOne(t *testing.T, status string, observed ...string) (map[string]any, 
 		targets = append(targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
 	}
 	template := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(1)}}}
-	got, leftOut, err := MergeStatus(schema, template, rows, targets, noon)
+	got, leftOut, err := MergeStatus(schema, Rules{}, template, rows, targets, noon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestMergeStatusFixtures(t *testing.T) {
 		}
 		t.Run(c.Name(), func(t *testing.T) {
 			f := load(t, c.Name())
-			status, leftOut, err := MergeStatus(f.schema, f.template, f.rows, f.targets(), noon)
+			status, leftOut, err := MergeStatus(f.schema, Rules{}, f.template, f.rows, f.targets(), noon)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestMergeStatusFixtures(t *testing.T) {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 			f.template.Object["status"] = status
-			again, _, err := MergeStatus(f.schema, f.template, f.rows, f.targets(), metav1.NewTime(noon.Add(1000)))
+			again, _, err := MergeStatus(f.schema, Rules{}, f.template, f.rows, f.targets(), metav1.NewTime(noon.Add(1000)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestNewSchema(t *testing.T) {
 	if err != nil || schema.HasStatus() {
 		t.Errorf("a version without schema: %v, %v", schema, err)
 	}
-	status, leftOut, err := MergeStatus(schema, &unstructured.Unstructured{Object: map[string]any{}}, nil, nil, noon)
+	status, leftOut, err := MergeStatus(schema, Rules{}, &unstructured.Unstructured{Object: map[string]any{}}, nil, nil, noon)
 	if status != nil || leftOut != nil || err != nil {
 		t.Errorf("nothing can be merged without schema: %v, %v, %v", status, leftOut, err)
 	}
@@ -162,7 +162,7 @@ func TestMergeStatusNeverHalfWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := load(t, "prometheus")
 			tc.edit(&f)
-			status, _, err := MergeStatus(f.schema, f.template, f.rows, f.targets(), noon)
+			status, _, err := MergeStatus(f.schema, Rules{}, f.template, f.rows, f.targets(), noon)
 			if !errors.Is(err, tc.want) || status != nil {
 				t.Errorf("status %v, error %v", status, err)
 			}
@@ -173,7 +173,7 @@ func TestMergeStatusNeverHalfWrites(t *testing.T) {
 func TestMergeStatusCountsEveryTarget(t *testing.T) {
 	condition := func(t *testing.T, f fixture, targets []hubv1.BindingTarget, kind string) [2]any {
 		t.Helper()
-		status, _, err := MergeStatus(f.schema, f.template, f.rows, targets, noon)
+		status, _, err := MergeStatus(f.schema, Rules{}, f.template, f.rows, targets, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,13 +275,13 @@ func TestPolarity(t *testing.T) {
 
 func TestOrderOfRowsChangesNothing(t *testing.T) {
 	f := load(t, "prometheus-away")
-	want, wantLeftOut, err := MergeStatus(f.schema, f.template, f.rows, f.targets(), noon)
+	want, wantLeftOut, err := MergeStatus(f.schema, Rules{}, f.template, f.rows, f.targets(), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rows, targets := rapid.Permutation(f.rows).Draw(rt, "rows"), rapid.Permutation(f.targets()).Draw(rt, "targets")
-		got, leftOut, err := MergeStatus(f.schema, f.template, rows, targets, noon)
+		got, leftOut, err := MergeStatus(f.schema, Rules{}, f.template, rows, targets, noon)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestOneMemberEqualsItsOwnProjection(t *testing.T) {
 			rt.Fatal(err)
 		}
 		row := hubv1.ClusterRow{Name: "a", Generation: 7, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, LastTransitionTime: &noon, Observed: raw(data)}
-		got, _, err := MergeStatus(f.schema, f.template, []hubv1.ClusterRow{row}, []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}}, noon)
+		got, _, err := MergeStatus(f.schema, Rules{}, f.template, []hubv1.ClusterRow{row}, []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}}, noon)
 		if err != nil {
 			rt.Fatal(err)
 		}

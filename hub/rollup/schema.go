@@ -5,18 +5,34 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Schema is what merging needs of a kind's OpenAPI schema. The zero value has no status.
 type Schema struct {
+	kind   schema.GroupKind
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
+	// replicas is the path of the scale subresource's count below the status, such as "/readyInstances"; empty if there is none.
+	replicas string
 }
 
-// node is one value of a status: a field of it, or of an entry of its conditions.
+// maxNesting is as deep as projections go, the status and the entries of its lists included.
+const maxNesting = 6
+
+// intOrString is the kind of a node that is either.
+const intOrString = "int-or-string"
+
+// node is one value of a status.
 type node struct {
 	kind, format string
 	enum         []string
@@ -25,7 +41,10 @@ type node struct {
 	maxItems     int     // of an array; -1 if unbounded
 	required     []string
 	properties   map[string]*node
-	items        *node // of the array of conditions only
+	items        *node    // the entries of an array, or the values of a map
+	keys         []string // by which the entries of an array are told apart
+
+	validator func() (validation.SchemaValidator, error)
 }
 
 // NewSchema reads the schema of one version of a kind, and whether that version has a status subresource.
@@ -35,13 +54,19 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 		return Schema{}, false, fmt.Errorf("reading the schema of CustomResourceDefinition %s: it has no version %s", crd.Name, version)
 	}
 	v := crd.Spec.Versions[i]
+	s.kind = schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	hasStatusSubresource = v.Subresources != nil && v.Subresources.Status != nil
+	if v.Subresources != nil && v.Subresources.Scale != nil {
+		if path, ok := strings.CutPrefix(v.Subresources.Scale.StatusReplicasPath, ".status."); ok {
+			s.replicas = "/" + strings.ReplaceAll(path, ".", "/")
+		}
+	}
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return Schema{}, hasStatusSubresource, nil
 	}
 	root := v.Schema.OpenAPIV3Schema.Properties
 	if status, ok := root["status"]; ok {
-		s.status = newStatus(status)
+		s.status = newNode(&status, maxNesting)
 	}
 	s.specBooleans = map[string]bool{}
 	for name, p := range root["spec"].Properties {
@@ -55,27 +80,12 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus says whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newStatus keeps the fields of a status and, below its conditions, those of their entries: no rule looks deeper.
-func newStatus(p apiextensionsv1.JSONSchemaProps) *node {
-	n := newFields(p)
-	conditions := p.Properties[conditionsField]
-	if conditions.Items != nil && conditions.Items.Schema != nil {
-		n.properties[conditionsField].items = newFields(*conditions.Items.Schema)
+// newNode keeps so many levels of a schema: no rule looks deeper.
+func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
+	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, validator: sync.OnceValues(func() (validation.SchemaValidator, error) { return newValidator(p) })}
+	if p.XIntOrString {
+		n.kind = intOrString
 	}
-	return n
-}
-
-func newFields(p apiextensionsv1.JSONSchemaProps) *node {
-	n := newNode(p)
-	n.properties = make(map[string]*node, len(p.Properties))
-	for name, field := range p.Properties {
-		n.properties[name] = newNode(field)
-	}
-	return n
-}
-
-func newNode(p apiextensionsv1.JSONSchemaProps) *node {
-	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required}
 	if p.MaxItems != nil {
 		n.maxItems = int(*p.MaxItems)
 	}
@@ -89,10 +99,51 @@ func newNode(p apiextensionsv1.JSONSchemaProps) *node {
 		// A pattern that does not compile lets everything pass, as on the server.
 		n.pattern, _ = regexp.Compile(p.Pattern)
 	}
+	if levels == 0 {
+		return n
+	}
+	n.properties = make(map[string]*node, len(p.Properties))
+	for name := range p.Properties {
+		field := p.Properties[name]
+		n.properties[name] = newNode(&field, levels-1)
+	}
+	switch {
+	case p.Items != nil && p.Items.Schema != nil:
+		n.items = newNode(p.Items.Schema, levels-1)
+	case p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil && p.Type == "object":
+		n.items = newNode(p.AdditionalProperties.Schema, levels-1)
+	}
+	if p.XListType != nil && *p.XListType == "map" {
+		n.keys = p.XListMapKeys
+	}
 	return n
 }
 
-func maxInteger(p apiextensionsv1.JSONSchemaProps) float64 {
+func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidator, error) {
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(p, &internal, nil); err != nil {
+		return nil, err
+	}
+	v, _, err := validation.NewSchemaValidator(&internal)
+	return v, err
+}
+
+// refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server knows.
+func (n *node) refuses(value any) error {
+	if n.validator == nil {
+		return nil
+	}
+	v, err := n.validator()
+	if err != nil {
+		return err
+	}
+	if faults := v.Validate(value).Errors; len(faults) > 0 {
+		return faults[0]
+	}
+	return nil
+}
+
+func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {
 	limit := float64(1 << 62)
 	if p.Format == "int32" {
 		limit = 1<<31 - 1
@@ -106,4 +157,43 @@ func maxInteger(p apiextensionsv1.JSONSchemaProps) float64 {
 // allows says whether a word keeps to enum and pattern.
 func (n *node) allows(word string) bool {
 	return (len(n.enum) == 0 || slices.Contains(n.enum, word)) && (n.pattern == nil || n.pattern.MatchString(word))
+}
+
+// countable is true for values that a sum can be.
+func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
+
+// keyed is true for a list whose entries are told apart by fields that projections keep.
+func (n *node) keyed() bool {
+	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
+		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
+}
+
+// entries of a list by the text of their keys; ok is false if it is another thing, or one key is there twice or not at all.
+func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
+	if list == nil {
+		return nil, true
+	}
+	all, ok := list.([]any)
+	if !ok {
+		return nil, false
+	}
+	byID = make(map[string]map[string]any, len(all))
+	for _, e := range all {
+		entry, _ := e.(map[string]any)
+		var id []any
+		for _, key := range n.keys {
+			switch v := entry[key].(type) {
+			case string, float64, int64:
+				id = append(id, v)
+			default:
+				return nil, false
+			}
+		}
+		text, err := json.Marshal(id)
+		if err != nil || byID[string(text)] != nil {
+			return nil, false
+		}
+		byID[string(text)] = entry
+	}
+	return byID, true
 }

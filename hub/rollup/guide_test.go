@@ -1,0 +1,163 @@
+package rollup
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+const guide = "../../docs/status.md"
+
+// A merging example of the guide is a block of YAML that begins with a schema, and after it one with what the hub object says.
+var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
+
+// scenario is what an example tells.
+type scenario struct {
+	// Schema of the status: its properties, and its required fields.
+	Schema   map[string]apiextensionsv1.JSONSchemaProps `json:"schema"`
+	Required []string                                   `json:"required"`
+	// Kind and Group of the CRD; Scale is its statusReplicasPath.
+	Kind, Group, Scale string
+	// Spec of the hub object, whose booleans are in its schema.
+	Spec              map[string]any          `json:"spec"`
+	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation"`
+	// Clusters report a status each.
+	Clusters map[string]map[string]any `json:"clusters"`
+	// Away are those that do not answer any more, and Unasked those that have not been asked for what reducers name.
+	Away, Unasked []string
+}
+
+func (s scenario) crd() *apiextensionsv1.CustomResourceDefinition {
+	spec := map[string]apiextensionsv1.JSONSchemaProps{}
+	for name, value := range s.Spec {
+		if _, ok := value.(bool); ok {
+			spec[name] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+		}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: s.Group, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: s.Kind},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec":   {Type: "object", Properties: spec},
+					"status": {Type: "object", Required: s.Required, Properties: s.Schema},
+				},
+			}},
+		}},
+	}}
+	if s.Scale != "" {
+		crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{StatusReplicasPath: s.Scale}}
+	}
+	return crd
+}
+
+// rows are those of the clusters, of which the last projection is known.
+func (s scenario) rows() (rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) {
+	var paths []string
+	for _, r := range s.StatusAggregation.Reducers {
+		paths = append(paths, r.Path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Clusters)) {
+		row := hubv1.ClusterRow{Name: name, UID: types.UID(name), Generation: 1, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, LastTransitionTime: &noon}
+		if slices.Contains(s.Away, name) {
+			row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable
+		}
+		asked := paths
+		if slices.Contains(s.Unasked, name) {
+			asked = nil
+		}
+		row.Observed = raw(health.Project(s.Clusters[name], asked...))
+		rows = append(rows, row)
+		targets = append(targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
+	}
+	return rows, targets
+}
+
+func (s scenario) template() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(1)}, "spec": s.Spec}}
+}
+
+// test is what testing and rapid have in common.
+type test interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// outcomeOf is what the hub object says, as the guide writes it.
+type outcomeOf struct {
+	Status  map[string]any `json:"status,omitempty"`
+	LeftOut []string       `json:"leftOut,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+func (s scenario) merge(t test) outcomeOf {
+	t.Helper()
+	schema, _, err := NewSchema(s.crd(), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := NewRules(s.StatusAggregation)
+	if err != nil {
+		return outcomeOf{Error: err.Error()}
+	}
+	rows, targets := s.rows()
+	status, leftOut, err := MergeStatus(schema, rules, s.template(), rows, targets, noon)
+	if err != nil {
+		return outcomeOf{LeftOut: leftOut, Error: err.Error()}
+	}
+	return outcomeOf{Status: status, LeftOut: leftOut}
+}
+
+func readScenario(t test, text string) scenario {
+	t.Helper()
+	var s scenario
+	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return s
+}
+
+func TestTheMergingExamplesOfTheGuide(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := mergingExample.FindAllSubmatchIndex(text, -1)
+	if len(found) < 10 {
+		t.Fatalf("%d examples, of which there are more", len(found))
+	}
+	var out bytes.Buffer
+	from := 0
+	for _, at := range found {
+		got, err := yaml.Marshal(readScenario(t, string(text[at[2]:at[3]])).merge(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := string(text[at[4]:at[5]]); want != string(got) && !*update {
+			t.Errorf("example\n%s(-want +got):\n%s", text[at[2]:at[3]], cmp.Diff(want, string(got)))
+		}
+		out.Write(text[from:at[4]])
+		out.Write(got)
+		from = at[5]
+	}
+	out.Write(text[from:])
+	if *update {
+		if err := os.WriteFile(guide, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

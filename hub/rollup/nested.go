@@ -1,0 +1,178 @@
+package rollup
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// maxEntries of a map or list that clusters fill: more are no longer a summary.
+const maxEntries = 64
+
+// into is the merger of what is in a field: of an object, or of one entry of a list or map. inner finds it in what holds it.
+func (m *merger) into(name string, n *node, inner func(map[string]any) map[string]any) *merger {
+	sub := *m
+	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, inner(m.before)
+	sub.parts = make([]part, 0, len(m.parts))
+	for _, p := range m.parts {
+		observed := inner(p.observed)
+		switch {
+		case observed != nil:
+			p.lost = min(p.lost, health.LostStrings) // what is nested is lost as a whole, but for strings
+		case p.lost >= health.LostNested:
+			p.lost = health.LostNamed
+		default:
+			p.lost = health.LostNothing
+		}
+		p.observed = observed
+		sub.parts = append(sub.parts, p)
+	}
+	return &sub
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func inField(name string) func(map[string]any) map[string]any {
+	return func(m map[string]any) map[string]any {
+		inner, _ := m[name].(map[string]any)
+		return inner
+	}
+}
+
+// take returns what a merger of something nested came to, and notes what it left out.
+func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
+	if !sub.reported() {
+		return nil, silent
+	}
+	out, missing := sub.fields()
+	switch {
+	case len(missing) > 0, len(out) == 0 && len(sub.leftOut) > 0:
+		return nil, omitted
+	case len(out) == 0:
+		return nil, silent
+	}
+	for _, left := range sub.leftOut {
+		m.leaveOut(name + "." + left)
+	}
+	return out, merged
+}
+
+// reported is true if a target has something at this place, or may have.
+func (m *merger) reported() bool {
+	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
+}
+
+func (m *merger) leaveOut(name string) {
+	if !slices.Contains(m.leftOut, name) {
+		m.leftOut = append(m.leftOut, name)
+	}
+}
+
+// object merges the fields of an object.
+func (m *merger) object(name string, n *node) (any, outcome) {
+	sub := m.into(name, n, inField(name))
+	sub.asked = m.asked || health.PerCluster(name)
+	out, how := m.take(name, sub)
+	if how != merged {
+		return nil, how
+	}
+	return out, merged
+}
+
+// mapped merges a map key by key: counts, or objects.
+func (m *merger) mapped(name string, n *node) (any, outcome) {
+	sub := m.into(name, n, inField(name))
+	keys := map[string]bool{}
+	for _, p := range sub.parts {
+		if p.lost > health.LostStrings {
+			return nil, omitted
+		}
+		for key := range p.observed {
+			keys[key] = true
+		}
+	}
+	if len(keys) == 0 {
+		return nil, silent
+	}
+	if len(keys) > maxEntries {
+		return nil, omitted
+	}
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		value, how := any(nil), omitted
+		switch {
+		case n.items.countable() && health.IsCount(name):
+			value, how = sub.sum(key, n.items)
+		case n.items.kind == "object":
+			value, how = sub.object(key, n.items)
+		}
+		if how != merged {
+			return nil, omitted
+		}
+		out[key] = value
+	}
+	return out, merged
+}
+
+// list merges a list of entries that keys tell apart, entry by entry.
+func (m *merger) list(name string, n *node) (any, outcome) {
+	if !n.keyed() {
+		return nil, omitted
+	}
+	ids := map[string]map[string]any{} // the keys of an entry, by their text
+	var order []string
+	for _, p := range m.parts {
+		if p.observed[name] == nil && p.lost >= health.LostNested {
+			return nil, omitted
+		}
+		entries, ok := n.entries(p.observed[name])
+		if !ok {
+			return nil, omitted
+		}
+		for id, entry := range entries {
+			if ids[id] == nil {
+				ids[id], order = entry, append(order, id)
+			}
+		}
+	}
+	if len(order) == 0 {
+		return nil, silent
+	}
+	if len(order) > maxEntries || (n.maxItems >= 0 && len(order) > n.maxItems) {
+		return nil, omitted
+	}
+	slices.Sort(order)
+	out := make([]any, 0, len(order))
+	for _, id := range order {
+		entry, ok := m.listEntry(name, n, id, ids[id])
+		if !ok {
+			return nil, omitted
+		}
+		out = append(out, entry)
+	}
+	return out, merged
+}
+
+// listEntry merges what the targets say in one entry; ok is false if there is nothing to say, or not enough for the schema.
+func (m *merger) listEntry(name string, n *node, id string, like map[string]any) (entry map[string]any, ok bool) {
+	sub := m.into(name, n.items, func(holder map[string]any) map[string]any {
+		entries, _ := n.entries(holder[name])
+		return entries[id]
+	})
+	sub.keys = n.keys
+	out, missing := sub.fields()
+	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(n.keys, name) }) {
+		return nil, false
+	}
+	for _, left := range sub.leftOut {
+		m.leaveOut(name + "[]." + left)
+	}
+	for _, key := range n.keys {
+		if v, ok := like[key]; ok {
+			out[key] = native(v)
+		}
+	}
+	return out, true
+}

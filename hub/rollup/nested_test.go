@@ -1,0 +1,163 @@
+package rollup
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+func TestNestedFieldsAreMerged(t *testing.T) {
+	const pools = `
+schema:
+  pools:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items: {type: object, required: [name], properties: {name: {type: string}, readyReplicas: {type: integer}, image: {type: string}}}
+`
+	tests := map[string]struct {
+		in, want string
+	}{
+		"entries of a list meet by their keys": {
+			in:   pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}, {name: v, readyReplicas: 2}]}, b: {pools: [{name: v, readyReplicas: 3}]}}",
+			want: "{status: {pools: [{name: v, readyReplicas: 5}, {name: x, readyReplicas: 1}]}, leftOut: ['pools[].image']}",
+		},
+		"what cannot be merged of an entry is left out of it": {
+			in: pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1, image: v1}]}}", want: "{status: {pools: [{name: x, readyReplicas: 1}]}, leftOut: ['pools[].image']}",
+		},
+		"a key that is there twice makes a list unreadable": {
+			in: pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}, {name: x, readyReplicas: 2}]}}", want: "{leftOut: [pools]}",
+		},
+		"a list that nobody reports is not left out": {in: pools + "clusters: {a: {b: 1}}", want: "{}"},
+		"an entry that requires what has no value leaves out the list": {
+			in: `
+schema:
+  pools:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items: {type: object, required: [name, image], properties: {name: {type: string}, readyReplicas: {type: integer}, image: {type: string}}}
+clusters: {a: {pools: [{name: x, readyReplicas: 1, image: v1}]}}`,
+			want: "{leftOut: [pools]}",
+		},
+		"a list whose order means something is left out": {
+			in: `
+schema: {pools: {type: array, items: {type: object, properties: {name: {type: string}, readyReplicas: {type: integer}}}}}
+clusters: {a: {pools: [{name: x, readyReplicas: 1}]}}`,
+			want: "{leftOut: [pools]}",
+		},
+		"a list that one cluster could not report whole is left out": {
+			in:   pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}]}, b: {pools: [" + many("{name: a-pool-%d, readyReplicas: 1}", 16) + "]}}",
+			want: "{leftOut: [pools]}",
+		},
+		"conditions of entries fold, without one of ours": {
+			in: `
+schema:
+  pools:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      properties: {name: {type: string}, conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}}}}}
+clusters: {a: {pools: [{name: x, conditions: [{type: Ready, status: 'True'}]}]}, b: {pools: [{name: x, conditions: [{type: Ready, status: 'False'}]}]}}`,
+			want: "{status: {pools: [{name: x, conditions: [{type: Ready, status: 'False'}]}]}}",
+		},
+		"counts of an object are summed, its strings are not taken though they are equal": {
+			in: `
+schema: {canary: {type: object, properties: {readyReplicas: {type: integer}, image: {type: string}}}}
+clusters: {a: {canary: {readyReplicas: 1, image: v1}}, b: {canary: {readyReplicas: 2, image: v1}}}`,
+			want: "{status: {canary: {readyReplicas: 3}}, leftOut: [canary.image]}",
+		},
+		"an object that requires what has no value is left out": {
+			in: `
+schema: {canary: {type: object, required: [image], properties: {readyReplicas: {type: integer}, image: {type: string}}}}
+clusters: {a: {canary: {readyReplicas: 1, image: v1}}}`,
+			want: "{leftOut: [canary]}",
+		},
+		"an object that belongs to one cluster is left out": {
+			in: `
+schema: {loadBalancer: {type: object, properties: {readyReplicas: {type: integer}}}}
+clusters: {a: {loadBalancer: {readyReplicas: 1}}}`,
+			want: "{leftOut: [loadBalancer]}",
+		},
+		"a map of counts is summed key by key": {
+			in: `
+schema: {readyReplicas: {type: object, additionalProperties: {type: integer}}}
+clusters: {a: {readyReplicas: {x: 1, y: 2}}, b: {readyReplicas: {y: 3}}}`,
+			want: "{status: {readyReplicas: {x: 1, y: 5}}}",
+		},
+		"a map of other numbers is left out": {
+			in: `
+schema: {temperatures: {type: object, additionalProperties: {type: integer}}}
+clusters: {a: {temperatures: {x: 1}}}`,
+			want: "{leftOut: [temperatures]}",
+		},
+		"a map of objects is merged key by key": {
+			in: `
+schema: {tiers: {type: object, additionalProperties: {type: object, properties: {replicas: {type: integer}}}}}
+clusters: {a: {tiers: {web: {replicas: 1}}}, b: {tiers: {web: {replicas: 2}, db: {replicas: 3}}}}`,
+			want: "{status: {tiers: {db: {replicas: 3}, web: {replicas: 3}}}}",
+		},
+		"the count of the scale subresource is summed, whatever it is called and wherever it is": {
+			in: `
+scale: .status.summary.current
+schema: {summary: {type: object, properties: {current: {type: integer}, other: {type: integer}}}}
+clusters: {a: {summary: {current: 1, other: 1}}, b: {summary: {current: 2, other: 1}}}`,
+			want: "{status: {summary: {current: 3}}, leftOut: [summary.other]}",
+		},
+		"shards are no replicas, though the scale subresource counts them": {
+			in:   "scale: .status.shards\nschema: {shards: {type: integer}}\nclusters: {a: {shards: 1}}",
+			want: "{leftOut: [shards]}",
+		},
+		"numbers as text are summed where the schema has either": {
+			in: `
+schema: {replicas: {x-kubernetes-int-or-string: true}}
+clusters: {a: {replicas: '2'}, b: {replicas: 3}}`,
+			want: "{status: {replicas: 5}}",
+		},
+		"a share is no number": {
+			in: `
+schema: {replicas: {x-kubernetes-int-or-string: true}}
+clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
+			want: "{leftOut: [replicas]}",
+		},
+		"an equal value is taken where the schema has either": {
+			in:   "schema: {port_name: {x-kubernetes-int-or-string: true}}\nclusters: {a: {port_name: 5}, b: {port_name: 5}}",
+			want: "{status: {port_name: 5}}",
+		},
+		"a nested generation is the hub's": {
+			in:   "schema: {last: {type: object, properties: {observedGeneration: {type: string}}}}\nclusters: {a: {last: {observedGeneration: '9'}}}",
+			want: "{status: {last: {observedGeneration: '1'}}}",
+		},
+		"the phase of a kind without enum is known by the kind": {
+			in: "kind: Rollout\ngroup: argoproj.io\nschema: {phase: {type: string}}\nclusters: {a: {phase: Paused}, b: {phase: Progressing}}", want: "{status: {phase: Paused}}",
+		},
+		"but not what an away cluster says if there is no word for it": {
+			in: "kind: Rollout\ngroup: argoproj.io\nschema: {phase: {type: string}}\nclusters: {a: {phase: Paused}, b: {phase: Progressing}}\naway: [b]", want: "{leftOut: [phase]}",
+		},
+		"the health of Elasticsearch is a color": {
+			in: "kind: Elasticsearch\ngroup: elasticsearch.k8s.elastic.co\nschema: {health: {type: string}}\nclusters: {a: {health: green}, b: {health: green}}\naway: [b]", want: "{status: {health: unknown}}",
+		},
+		"a value that the schema does not allow is left out": {
+			in:   "schema: {version: {type: string, maxLength: 3}, replicas: {type: integer, maximum: 4}}\nclusters: {a: {version: v1.2.3, replicas: 5}}",
+			want: "{leftOut: [replicas, version]}",
+		},
+		"a status that the schema does not allow as a whole is none": {
+			in:   "schema: {a: {type: string}, b: {type: string}, replicas: {type: integer}}\nrequired: [a]\nclusters: {x: {replicas: 1}}",
+			want: "{error: 'merging the status: a required field has no value that can be merged: status.a'}",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var want outcomeOf
+			if err := yaml.UnmarshalStrict([]byte(tc.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, wired(t, readScenario(t, tc.in).merge(t))); diff != "" {
+				t.Errorf("merged (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,284 @@
+package rollup
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// report is what one target reports of a field that a rule names.
+type report struct {
+	cluster string
+	value   any  // nil if it reports none
+	current bool // it speaks of what is desired now
+}
+
+// reduced is the field that a rule makes.
+type reduced struct {
+	list  bool // the schema wants a list
+	words severity
+}
+
+// A reducer makes one value of those that the targets report, which are sorted by cluster; ok is false if it cannot.
+type reducer func(values []report, f reduced) (value any, ok bool)
+
+// reducers but CEL.
+var reducers = map[hubv1.Reducer]reducer{
+	hubv1.ReducerSum:    sumOf,
+	hubv1.ReducerMin:    func(values []report, _ reduced) (any, bool) { return extreme(values, -1) },
+	hubv1.ReducerMax:    func(values []report, _ reduced) (any, bool) { return extreme(values, 1) },
+	hubv1.ReducerAll:    func(values []report, _ reduced) (any, bool) { return decided(values, false) },
+	hubv1.ReducerAny:    func(values []report, _ reduced) (any, bool) { return decided(values, true) },
+	hubv1.ReducerWorst:  worst,
+	hubv1.ReducerLatest: func(values []report, _ reduced) (any, bool) { return latest(values, 1) },
+	hubv1.ReducerFirst:  first,
+	hubv1.ReducerJoin:   join,
+}
+
+// reduce merges a field by the placement's rule. As long as it is not known what a target has there, or has not, the field is left out.
+func (m *merger) reduce(path, name string, n *node) (any, outcome) {
+	values := make([]report, 0, len(m.parts))
+	known := false
+	for _, p := range m.parts {
+		value, ok := p.at(path)
+		if !ok {
+			return nil, omitted
+		}
+		known = known || value != nil
+		values = append(values, report{cluster: p.row.Name, value: value, current: p.current()})
+	}
+	if !known {
+		return nil, silent
+	}
+	reduce := m.rules.reducers[path]
+	if reduce == nil {
+		return nil, omitted
+	}
+	f := reduced{list: n.kind == "array", words: severities}
+	if own, ok := severityOf(m.schema.kind, name, n); ok && m.path == "" {
+		f.words = own
+	}
+	value, ok := reduce(values, f)
+	if !ok {
+		return nil, omitted
+	}
+	return native(value), merged
+}
+
+// at is the value at a path, nil if there is none; ok is false if that is not known, because the cluster was not asked yet or it did not fit.
+func (p part) at(path string) (value any, ok bool) {
+	if value, ok := p.named[path]; ok {
+		return value, true
+	}
+	if p.lost >= health.LostNamed {
+		return nil, false
+	}
+	value = p.whole
+	for _, segment := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		object, _ := value.(map[string]any)
+		value = object[unescape.Replace(segment)]
+	}
+	switch value.(type) {
+	case string, bool, float64: // as it is, unlike maps and lists
+		return value, true
+	}
+	return nil, p.row.UID == "" // nothing is there that could be asked
+}
+
+// given are the values that targets do report.
+func given(values []report) []any {
+	var out []any
+	for _, v := range values {
+		if v.value != nil {
+			out = append(out, v.value)
+		}
+	}
+	return out
+}
+
+// as reads all values as one sort of thing, or none.
+func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
+	out := make([]T, 0, len(values))
+	for _, v := range values {
+		t, ok := read(v)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, t)
+	}
+	return out, len(out) > 0
+}
+
+func number(value any) (float64, bool) {
+	f, ok := value.(float64)
+	return f, ok
+}
+
+func moment(value any) (time.Time, bool) {
+	text, _ := value.(string)
+	t, err := time.Parse(time.RFC3339, text)
+	return t, err == nil
+}
+
+// quantity reads 10Gi, and plain numbers beside it.
+func quantity(value any) (resource.Quantity, bool) {
+	text, ok := value.(string)
+	if f, isNumber := value.(float64); isNumber {
+		text, ok = fmt.Sprint(f), true
+	}
+	// An exponent makes numbers with as many digits as it says.
+	const longest = 32
+	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
+}
+
+func sumOf(values []report, _ reduced) (any, bool) {
+	if numbers, ok := as(given(values), number); ok {
+		total := 0.0
+		for _, f := range numbers {
+			total += f
+		}
+		return total, total < largestCount && total > -largestCount
+	}
+	quantities, ok := as(given(values), quantity)
+	if !ok {
+		return nil, false
+	}
+	total := quantities[0].DeepCopy()
+	for _, q := range quantities[1:] {
+		total.Add(q)
+	}
+	return total.String(), true
+}
+
+// extreme is the least value if sign is -1, the greatest if it is 1.
+func extreme(values []report, sign int) (any, bool) {
+	all := given(values)
+	if numbers, ok := as(all, number); ok {
+		if sign < 0 {
+			return slices.Min(numbers), true
+		}
+		return slices.Max(numbers), true
+	}
+	if v, ok := latest(values, sign); ok {
+		return v, true
+	}
+	quantities, ok := as(all, quantity)
+	if !ok {
+		return nil, false
+	}
+	best := quantities[0]
+	for _, q := range quantities[1:] {
+		if sign*q.Cmp(best) > 0 {
+			best = q
+		}
+	}
+	return best.String(), true
+}
+
+// latest is the last time if sign is 1, the first if it is -1.
+func latest(values []report, sign int) (any, bool) {
+	all := given(values)
+	times, ok := as(all, moment)
+	if !ok {
+		return nil, false
+	}
+	best := 0
+	for i := range times {
+		if sign*times[i].Compare(times[best]) > 0 {
+			best = i
+		}
+	}
+	return all[best], true
+}
+
+// decided is what one target alone decides if it says so, and the opposite if all say that; with one that does not speak of now, and nobody
+// who decides, there is no answer.
+func decided(values []report, alone bool) (any, bool) {
+	silent := false
+	for _, v := range values {
+		b, ok := v.value.(bool)
+		switch {
+		case v.value == nil || !v.current:
+			silent = true
+		case !ok:
+			return nil, false
+		case b == alone:
+			return alone, true
+		}
+	}
+	return !alone, !silent
+}
+
+// worst weighs words; a target that does not speak of now counts as Unknown.
+func worst(values []report, f reduced) (any, bool) {
+	words := map[string]bool{}
+	for _, v := range values {
+		word, _ := v.value.(string)
+		if word == "" || !v.current {
+			word = f.words.unknown
+		}
+		words[word] = true
+	}
+	word, ok := f.words.worst(words)
+	return word, ok
+}
+
+func first(values []report, _ reduced) (any, bool) {
+	all := given(values)
+	return all[0], true
+}
+
+// longestList bounds what Join gives, in bytes of JSON.
+const longestList = 1024
+
+// join lists the different values in the order of their text. Values that are lists count entry by entry.
+func join(values []report, f reduced) (any, bool) {
+	distinct := map[string]any{}
+	for _, v := range given(values) {
+		entries, isList := v.([]any)
+		if !isList {
+			entries = []any{v}
+		}
+		for _, e := range entries {
+			switch e.(type) {
+			case string, bool, float64:
+				distinct[textOf(e)] = e
+			default:
+				return nil, false
+			}
+		}
+	}
+	texts := slices.Sorted(maps.Keys(distinct))
+	if joined := strings.Join(texts, ", "); !f.list {
+		return joined, len(joined) <= longestList
+	}
+	list := make([]any, 0, len(texts))
+	size := 0
+	for _, t := range texts {
+		list, size = append(list, distinct[t]), size+len(t)
+	}
+	return list, size <= longestList
+}
+
+func textOf(value any) string {
+	if s, ok := value.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

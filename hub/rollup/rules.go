@@ -1,0 +1,104 @@
+package rollup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// Rules are what a placement asks of merging, beside the allow-list. The zero value asks for nothing.
+type Rules struct {
+	reducers map[string]reducer // by path below the status: "/storage/used"
+	polarity map[string]polarity
+}
+
+// NewRules reads them. The error names every expression that cannot be read; the rules can be used all the same, and leave those fields out.
+func NewRules(a hubv1.StatusAggregation) (Rules, error) {
+	var r Rules
+	var faults []error
+	for i, wish := range a.Reducers {
+		path, ok := strings.CutPrefix(wish.Path, "/status")
+		if !ok || path == "" {
+			faults = append(faults, fmt.Errorf("statusAggregation.reducers[%d].path: %s is not below /status", i, wish.Path))
+			continue
+		}
+		reduce := reducers[wish.Reducer]
+		if wish.Reducer == hubv1.ReducerCEL {
+			var err error
+			if reduce, err = byExpression(wish.Expression); err != nil {
+				faults = append(faults, fmt.Errorf("statusAggregation.reducers[%d].expression: %w", i, err))
+			}
+		}
+		if r.reducers == nil {
+			r.reducers = map[string]reducer{}
+		}
+		r.reducers[path] = reduce
+	}
+	for _, c := range a.ConditionPolarity {
+		if r.polarity == nil {
+			r.polarity = map[string]polarity{}
+		}
+		if r.polarity[c.Type] = goodWhenTrue; c.Polarity == hubv1.PolarityNegative {
+			r.polarity[c.Type] = goodWhenFalse
+		}
+	}
+	return r, errors.Join(faults...)
+}
+
+func (r Rules) has(path string) bool {
+	_, ok := r.reducers[path]
+	return ok
+}
+
+// below is true if a rule names something in what is at the path.
+func (r Rules) below(path string) bool {
+	for p := range r.reducers {
+		if strings.HasPrefix(p, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
+
+// fieldName is a path in the words of left-out fields: storage.used.
+func fieldName(path string) string {
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i := range segments {
+		segments[i] = unescape.Replace(segments[i])
+	}
+	return strings.Join(segments, ".")
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// reduction bounds what one expression may cost: about 10 ms.
+const reduction = 200_000
+
+var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
+
+// byExpression is a reducer in CEL; one that cannot be read gives nothing.
+func byExpression(text string) (reducer, error) {
+	x, err := reductions.CompileValue(text)
+	if err != nil {
+		return nil, err
+	}
+	return func(values []report, _ reduced) (any, bool) {
+		given := make([]any, 0, len(values))
+		for _, v := range values {
+			if v.value != nil {
+				given = append(given, map[string]any{"cluster": v.cluster, "value": native(v.value)})
+			}
+		}
+		out, err := x.Value(map[string]any{"values": given}, nil)
+		return out, err == nil && out != nil
+	}, nil
+}
