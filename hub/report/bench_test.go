@@ -66,11 +66,11 @@ func benchmarkPass(b *testing.B, clusters int, again bool) {
 		if err := run.gather(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		run.report()
+		run.report(b.Context())
 		if run.unsettled() {
 			b.Fatal("something is missing")
 		}
-		if _, _, err := rollup.MergeStatus(widgets, run.current(), run.rows, run.targets, run.now); err != nil {
+		if _, _, err := rollup.MergeStatus(widgets, rollup.Rules{}, run.current(), run.rows, run.targets, run.now); err != nil {
 			b.Fatal(err)
 		}
 		return run.after, run.changed()

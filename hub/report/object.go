@@ -89,7 +89,7 @@ func coreWorkload(r *run) *verdict {
 }
 
 func bindingOnly(r *run) *verdict {
-	if r.mode != hubv1.StatusBindingOnly {
+	if r.aggregation.Mode != hubv1.StatusBindingOnly {
 		return nil
 	}
 	return notWritten(hubv1.ReasonBindingOnly, "the placement's statusAggregation.mode is BindingOnly")
@@ -165,12 +165,13 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 			return v, r.takeBack(ctx, v)
 		}
 	}
-	status, leftOut, err := rollup.MergeStatus(r.definition.schema, r.current(), r.rows, r.targets, r.now)
+	rules, faults := rollup.NewRules(r.aggregation)
+	status, leftOut, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.now)
 	switch {
 	case errors.Is(err, rollup.ErrRequired) && !r.observed():
 		v := notWritten(hubv1.ReasonNothingToMerge, "no cluster has reported a status yet")
 		return v, r.takeBack(ctx, v)
-	case errors.Is(err, rollup.ErrRequired):
+	case errors.Is(err, rollup.ErrRequired), errors.Is(err, rollup.ErrInvalid):
 		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrIncomplete):
@@ -186,7 +187,11 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	}
 	v := &verdict{status: metav1.ConditionTrue, reason: hubv1.ReasonWritten}
 	if len(leftOut) > 0 {
-		v.message = bounded("left out: " + strings.Join(leftOut, ", "))
+		v.message = "left out: " + strings.Join(leftOut, ", ")
+		if faults != nil {
+			v.message += "; " + strings.ReplaceAll(faults.Error(), "\n", "; ")
+		}
+		v.message = bounded(v.message)
 	}
 	return v, nil
 }

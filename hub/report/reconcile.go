@@ -22,7 +22,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/health"
 )
 
 // settleAtMost is how long a write waits for first outcomes, and for the observations of what was just applied, so that the
@@ -45,9 +44,10 @@ type run struct {
 
 	// Set by gather. template is nil if the hub object is not known.
 	template *unstructured.Unstructured
-	mode     hubv1.StatusMode
-	facts    map[string]rollup.Fact
-	unseen   bool // a cluster has not said yet what became of the object, or has not shown what was applied
+	// aggregation is what the placement asks of the merged status.
+	aggregation hubv1.StatusAggregation
+	facts       map[string]rollup.Fact
+	unseen      bool // a cluster has not said yet what became of the object, or has not shown what was applied
 	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
 
@@ -76,7 +76,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	if err := run.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	run.report()
+	run.report(ctx)
 	if run.unsettled() {
 		return reconcile.Result{}, nil
 	}
@@ -148,7 +148,7 @@ func (r *Reporter) shut(key types.NamespacedName) {
 }
 
 // report sets the status to be.
-func (r *run) report() {
+func (r *run) report(ctx context.Context) {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
 		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now,
@@ -157,7 +157,8 @@ func (r *run) report() {
 		in.HubGeneration = r.template.GetGeneration()
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
-			in.TemplateStatus, in.TemplateHealth = health.Project(status), health.Assess(r.template, status != nil).Health
+			wishes, conventions := r.reporter.opts.Wishes(r.id), r.reporter.opts.Conventions(ctx, r.gvk())
+			in.TemplateStatus, in.TemplateHealth = wishes.Project(status), wishes.Assess(r.template, conventions).Health
 		}
 	}
 	previous := *r.binding.BindingStatus()

@@ -410,7 +410,14 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Errorf("the hub object still says %v", got)
 	}
 
-	// The placement goes: what it said last holds on.
+	// The placement goes: what the scheduler has kept of it holds on.
+	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Annotations = map[string]string{hubv1.SettingsAnnotation: p.Spec.Settings()}
+	if err := w.client.Update(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -168,6 +168,7 @@ func statusTo(conditions []metav1.Condition) *StatusTo {
 	case c.Status == metav1.ConditionTrue:
 		to := &StatusTo{Mode: string(hubv1.StatusOnObject), Reason: c.Reason, Message: c.Message}
 		if fields, ok := strings.CutPrefix(c.Message, leftOut); ok {
+			fields, _, _ = strings.Cut(fields, "; ") // why a rule of the placement cannot be followed
 			to.LeftOut = strings.Split(fields, ", ")
 		}
 		return to
