@@ -21,15 +21,16 @@ type shards struct {
 
 var _ membership.Links = &shards{}
 
-// coordinate makes the coordinator. config is that of the hub without fences: the coordinator's own writes are what fences rest on.
-func (s *shards) coordinate(config *rest.Config, mgr manager.Manager, o Options) error {
+// coordinate makes the coordinator. config is that of the hub without fences: the coordinator's own writes are what fences rest on. notes are
+// what others shall know of this replica.
+func (s *shards) coordinate(config *rest.Config, mgr manager.Manager, o Options, notes map[string]string) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	c, err := shard.New(shard.Options{
 		Config: config, Namespace: o.Namespace, Identity: o.Identity, Members: mgr.GetClient(), Informers: mgr.GetCache(),
 		HangUp:  func(cluster string) { s.Links.Remove(cluster) },
-		Changed: func(cluster string) { s.changed(cluster) },
-		Logger:  mgr.GetLogger().WithName("shard"),
+		Changed: func(cluster string) { s.changed(cluster) }, Annotations: notes,
+		Logger: mgr.GetLogger().WithName("shard"),
 	})
 	if err != nil {
 		return fmt.Errorf("sharing members among replicas: %w", err)

@@ -38,6 +38,8 @@ func run() error {
 	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
+	flag.StringVar(&o.ViewAddress, "view-bind-address", "0", "Address at which users with a token see what is on members, over TLS; 0 turns it off.")
+	flag.StringVar(&o.ViewHost, "view-advertise-host", "", "Host or IP address at which other replicas reach --view-bind-address, if that names none.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Label and annotation key prefixes, separated by commas, that never travel to members, beside the built-in ones.")
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")

@@ -75,6 +75,8 @@ type run struct {
 	binding hubv1.BindingObject // shared with the cache, as all that gather reads
 	target  *hubv1.BindingTarget
 	held    bool // the gate keeps the key
+	// instead are policies that stand in for those of the hub; for Intent alone.
+	instead []hubv1.OverridePolicyObject
 	// rendering is what the clusters have in common, set by render.
 	rendering *rendering
 

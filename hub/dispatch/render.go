@@ -22,13 +22,9 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	if err != nil {
 		return nil, nil, err
 	}
-	matching, err := overrides.Matching(policies, r.object)
+	matching, err := overrides.Matching(replaced(policies, r.instead), r.object)
 	if err != nil {
 		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
-	}
-	labels := map[string]string{}
-	if r.mcl != nil {
-		labels = r.mcl.SelectableLabels()
 	}
 	divided, decided := r.divided(template)
 	if !decided {
@@ -40,7 +36,11 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	if err := r.rendering.err; err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
-	result, err := r.rendering.prepared.Render(overrides.Cluster{Name: r.target.Name, Labels: labels}, matching, divided)
+	cluster := overrides.Cluster{Name: r.target.Name}
+	if r.mcl != nil {
+		cluster = overrides.ClusterOf(r.mcl)
+	}
+	result, err := r.rendering.prepared.Render(cluster, matching, divided)
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
@@ -79,16 +79,26 @@ func refused(reason string, err error) *member.Outcome {
 
 // listPolicies lists the override policies that may speak of objects in a namespace, or of cluster-scoped objects.
 func listPolicies(ctx context.Context, c client.Reader, namespace string) ([]hubv1.OverridePolicyObject, error) {
-	var out []hubv1.OverridePolicyObject
-	if namespace != "" {
-		var namespaced hubv1.OverridePolicyList
-		if err := c.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing override policies: %w", err)
-		}
-		for i := range namespaced.Items {
-			out = append(out, &namespaced.Items[i])
-		}
+	if namespace == "" {
+		return listClusterPolicies(ctx, c, nil)
 	}
+	return allPolicies(ctx, c, client.InNamespace(namespace))
+}
+
+// allPolicies lists the override policies of all namespaces, or of those that the options name, and those of the cluster.
+func allPolicies(ctx context.Context, c client.Reader, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
+	var namespaced hubv1.OverridePolicyList
+	if err := c.List(ctx, &namespaced, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing override policies: %w", err)
+	}
+	var out []hubv1.OverridePolicyObject
+	for i := range namespaced.Items {
+		out = append(out, &namespaced.Items[i])
+	}
+	return listClusterPolicies(ctx, c, out)
+}
+
+func listClusterPolicies(ctx context.Context, c client.Reader, out []hubv1.OverridePolicyObject) ([]hubv1.OverridePolicyObject, error) {
 	var cluster hubv1.ClusterOverridePolicyList
 	if err := c.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing cluster override policies: %w", err)

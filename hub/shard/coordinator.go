@@ -37,7 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options of a Coordinator. All but Identity and Logger are required.
+// Options of a Coordinator. All but Identity, Annotations and Logger are required.
 type Options struct {
 	// Config is for Leases alone; its clients share nothing with others.
 	Config *rest.Config
@@ -53,7 +53,9 @@ type Options struct {
 	HangUp func(member string)
 	// Changed is told that a member was taken or let go. It must not wait.
 	Changed func(member string)
-	Logger  logr.Logger
+	// Annotations of the peer Lease: what others shall know of this replica.
+	Annotations map[string]string
+	Logger      logr.Logger
 }
 
 // Coordinator is one replica's part.
@@ -122,6 +124,19 @@ func (c *Coordinator) Hold(member string) *Hold {
 
 // Holds says whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
+
+// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if nobody does.
+func (c *Coordinator) Holder(member string) map[string]string {
+	fence := c.book.get(fencePrefix + member)
+	if fence == nil {
+		return nil
+	}
+	peer := c.book.get(peerPrefix + holderOf(fence))
+	if peer == nil {
+		return nil
+	}
+	return peer.Annotations
+}
 
 // Lapsed is true from when the replica could not renew its Lease in time until it is back under a new name.
 func (c *Coordinator) Lapsed() bool {
@@ -226,7 +241,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	}
 	began := c.now()
 	id := c.identity + "-" + utilrand.String(5)
-	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.identity, began), metav1.CreateOptions{})
+	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.identity, c.opts.Annotations, began), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating the Lease of this replica: %w", err)
 	}

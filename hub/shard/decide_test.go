@@ -148,7 +148,7 @@ func TestALeaseRunsOutByTheClockOfWhoSeesIt(t *testing.T) {
 	clock := time.Now()
 	b := &book{now: func() time.Time { return clock }, leases: map[string]entry{}}
 	seen := func(version string) {
-		l := newPeerLease("ns", "a", "a", time.Unix(0, 0)) // whatever the other clock says
+		l := newPeerLease("ns", "a", "a", nil, time.Unix(0, 0)) // whatever the other clock says
 		l.ResourceVersion = version
 		b.note(l)
 	}

@@ -30,10 +30,10 @@ const (
 	retryAfter = time.Second
 )
 
-func newPeerLease(namespace, id, seat string, now time.Time) *coordinationv1.Lease {
+func newPeerLease(namespace, id, seat string, notes map[string]string, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: peerPrefix + id, Labels: map[string]string{leaseLabel: peerLease, seatLabel: seat},
+			Namespace: namespace, Name: peerPrefix + id, Labels: map[string]string{leaseLabel: peerLease, seatLabel: seat}, Annotations: notes,
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &id, LeaseDurationSeconds: ptr.To(int32(leaseLasts / time.Second)),

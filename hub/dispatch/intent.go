@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Intent is what the hub would bring to a cluster for an object that is sent there, made as for a write and written nowhere. The policies
+// stand in for those of their name and kind, or are added. stop says why the hub would write nothing; without a manifest in the intent
+// there is also nothing that it would write. An error means that the hub could not be read, or member.ErrNotConnected.
+func (d *Dispatcher) Intent(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (in member.ApplyIntent, stop *member.Outcome, err error) {
+	cl, err := d.opts.Fleet.Get(cluster)
+	if err != nil {
+		return in, nil, err
+	}
+	q := d.queue(cluster)
+	if q == nil {
+		return in, nil, fmt.Errorf("cluster %q: %w", cluster, member.ErrNotConnected)
+	}
+	key := object.BindingKey()
+	binding := hubv1.NewBinding(key)
+	if err := d.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
+		return in, nil, fmt.Errorf("reading binding %s: %w", key, err)
+	}
+	target := binding.BindingSpec().Target(cluster)
+	if target == nil || target.State == hubv1.TargetAbsent {
+		return in, refused(hubv1.ReasonWithdrawn, errNotSent), nil
+	}
+	r := &run{queue: q, cluster: cl, key: key, binding: binding, target: target, instead: policies}
+	if err := r.gather(ctx); err != nil {
+		return in, nil, err
+	}
+	return r.intended(ctx)
+}
+
+var errNotSent = errors.New("the object is not sent to this cluster")
+
+// intended is apply without its write, and without looking at what was observed.
+func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member.Outcome, err error) {
+	template, ok := r.template()
+	if !ok {
+		return in, refused(hubv1.ReasonPending, errBehind), nil
+	}
+	if o, forbidden := r.forbidden(); forbidden {
+		return in, &o, nil
+	}
+	r.object.Labels = template.GetLabels()
+	manifest, refusal, err := r.render(ctx, template)
+	if err != nil || refusal != nil {
+		return in, refusal, err
+	}
+	fitting, unserved := r.cluster.Fit(ctx, manifest)
+	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
+		o := notServed(manifest, unserved)
+		return in, &o, nil
+	}
+	w := &wanted{manifest: fitting, digest: r.digest(fitting)}
+	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
+		w.confirmed, w.confirmedUID = row.Hash, row.UID
+	}
+	if r.suspended() {
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
+		stop = &o
+	}
+	return r.intent(w), stop, nil
+}
+
+var errBehind = errors.New("the hub has not yet looked at the object as it is now")
+
+// replaced puts policies in the place of those of their kind, namespace and name, or behind them.
+func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
+	if len(by) == 0 {
+		return policies
+	}
+	out := slices.DeleteFunc(policies, func(p hubv1.OverridePolicyObject) bool {
+		return slices.ContainsFunc(by, func(o hubv1.OverridePolicyObject) bool { return samePolicy(p, o) })
+	})
+	return append(out, by...)
+}
+
+func samePolicy(a, b hubv1.OverridePolicyObject) bool {
+	return a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
+}

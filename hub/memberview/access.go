@@ -1,0 +1,127 @@
+package memberview
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// who asks.
+type who struct {
+	name  string
+	info  authenticationv1.UserInfo
+	asked []string // names of the objects, for the log
+}
+
+// identify asks the hub's API server whose token this is. It may be one for the API server itself, or one that is made for this alone.
+func (v *View) identify(ctx context.Context, token string) (who, error) {
+	for _, audiences := range [][]string{nil, {Audience}} {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
+		if err := v.opts.Client.Create(ctx, review); err != nil {
+			return who{}, v.internal("asking whose a token is", err)
+		}
+		if review.Status.Authenticated {
+			return who{name: review.Status.User.Username, info: review.Status.User}, nil
+		}
+	}
+	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
+}
+
+// mayView checks the verb view on the MemberCluster.
+func (v *View) mayView(ctx context.Context, q *question) error {
+	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
+	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{Verb: "view", Group: members.Group, Resource: members.Resource, Name: q.cluster})
+	if err == nil && !allowed {
+		err = apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on it", q.who.name))
+	}
+	return err
+}
+
+// placed is an object that the hub sends to the member in question.
+type placed struct {
+	id      hubv1.ObjectIdentity
+	binding hubv1.BindingObject // shared with the cache
+}
+
+// find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for one that is not there.
+func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
+	p := placed{id: o.identity()}
+	q.who.asked = append(q.who.asked, p.id.String())
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Kind}, o.Name, fmt.Errorf(
+		"user %q may not get %s on the hub, or the hub does not send it to cluster %s", q.who.name, p.id, q.cluster))
+	if o.Kind == "" || o.Name == "" {
+		return p, apierrors.NewBadRequest("the request names no object")
+	}
+	p.binding = hubv1.NewBinding(p.id.BindingKey())
+	err := v.opts.Client.Get(ctx, p.id.BindingKey(), p.binding, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return p, refused
+	case err != nil:
+		return p, v.internal("reading a binding", err)
+	case hubv1.ObjectOf(p.binding) != p.id || p.binding.BindingSpec().Target(q.cluster) == nil:
+		return p, refused
+	}
+	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
+	if err != nil {
+		return p, refused // its definition is gone
+	}
+	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
+		Verb: "get", Group: o.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Namespace: o.Namespace, Name: o.Name,
+	})
+	if err == nil && !allowed {
+		err = refused
+	}
+	return p, err
+}
+
+// mayTry checks that the user may make such policies: who may not must not have the hub render with them either.
+func (v *View) mayTry(ctx context.Context, q *question, policies []hubv1.OverridePolicyObject) error {
+	for _, p := range policies {
+		resource := schema.GroupResource{Group: hubv1.GroupVersion.Group, Resource: "overridepolicies"}
+		if p.GetNamespace() == "" {
+			resource.Resource = "clusteroverridepolicies"
+		}
+		allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
+			Verb: "create", Group: resource.Group, Resource: resource.Resource, Namespace: p.GetNamespace(), Name: p.GetName(),
+		})
+		if err != nil {
+			return err
+		}
+		if !allowed {
+			return apierrors.NewForbidden(resource, p.GetName(), fmt.Errorf("user %q may not create it, and so may not see what it would do", q.who.name))
+		}
+	}
+	return nil
+}
+
+// may asks the hub's API server.
+func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.info.Username, Groups: user.info.Groups, UID: user.info.UID, ResourceAttributes: &what,
+	}}
+	if len(user.info.Extra) > 0 {
+		review.Spec.Extra = map[string]authorizationv1.ExtraValue{}
+		for k, values := range user.info.Extra {
+			review.Spec.Extra[k] = authorizationv1.ExtraValue(values)
+		}
+	}
+	if err := v.opts.Client.Create(ctx, review); err != nil {
+		return false, v.internal("asking what a user may do", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// internal logs what a user cannot mend and must not read.
+func (v *View) internal(doing string, err error) error {
+	err = fmt.Errorf("%s: %w", doing, err)
+	v.opts.Logger.Error(err, "Not answering a user")
+	return apierrors.NewServiceUnavailable("the hub could not ask its API server: try again, or see its log")
+}

@@ -1,0 +1,185 @@
+package memberview
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// question is one request whose sender is known.
+type question struct {
+	who     who
+	cluster string
+	body    []byte
+	passed  bool
+}
+
+// answer makes a handler: it says who asks, lets f answer and writes that down.
+func (v *View) answer(what string, f func(context.Context, *question) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+		defer cancel()
+		q := &question{cluster: r.PathValue("cluster"), passed: r.Header.Get(passedOn) != ""}
+		result, err := v.ask(ctx, w, r, q, what, f)
+		code := http.StatusOK
+		if err != nil {
+			status := statusOf(ctx, err)
+			code, result = int(status.Code), status
+		}
+		requests.WithLabelValues(what, strconv.Itoa(code)).Inc()
+		if q.who.name != "" { // strangers must not fill the log
+			v.opts.Logger.Info("Looked at a member", "user", q.who.name, "cluster", q.cluster, "what", what, "objects", q.who.asked, "code", code)
+		}
+		write(w, code, result)
+	}
+}
+
+// passedAnswer is the answer of another replica.
+type passedAnswer struct {
+	code int
+	body []byte
+}
+
+// ask answers the question, here or elsewhere.
+func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
+	free, err := v.all.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	token := r.Header.Get(TokenHeader)
+	if token == "" {
+		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
+	}
+	if q.who, err = v.identify(ctx, token); err != nil {
+		return nil, err
+	}
+	if err := v.mayView(ctx, q); err != nil {
+		return nil, err
+	}
+	if q.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, largestRequest)); err != nil {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", largestRequest))
+	}
+	holder := v.opts.Holder(q.cluster)
+	switch {
+	case holder.Here:
+		free, err := v.members.get(q.cluster).take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		return f(ctx, q)
+	case holder.Address == "" || q.passed:
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no replica of the hub works on cluster %q now: try again in some seconds", q.cluster))
+	}
+	return v.passOn(ctx, holder, q, token, what)
+}
+
+// largestAnswer of another replica is read: two objects of etcd's size, as JSON.
+const largestAnswer = 16 << 20
+
+// passOn asks the replica that works on the member. It checks the token itself.
+func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+Path(q.cluster, what), bytes.NewReader(q.body))
+	if err != nil {
+		return nil, fmt.Errorf("passing on to the replica that works on cluster %q: %w", q.cluster, err)
+	}
+	request.Header.Set(TokenHeader, token)
+	request.Header.Set(passedOn, "true")
+	response, err := v.forward(to).RoundTrip(request)
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q does not answer", q.cluster))
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer))
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q ended its answer early", q.cluster))
+	}
+	if response.StatusCode == http.StatusOK {
+		return json.RawMessage(body), nil
+	}
+	status := metav1.Status{}
+	if json.Unmarshal(body, &status) != nil || status.Code == 0 {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the replica of the hub that works on cluster %q answered %d", q.cluster, response.StatusCode))
+	}
+	return nil, &apierrors.StatusError{ErrStatus: status}
+}
+
+// statusOf is what a user is told of an error. What is not made for users stays here.
+func statusOf(ctx context.Context, err error) metav1.Status {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		s := status.Status()
+		s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		return s
+	case errors.Is(err, member.ErrNotConnected):
+		return statusOf(ctx, apierrors.NewServiceUnavailable("the cluster is not connected: see hansectl get clusters"))
+	case ctx.Err() != nil:
+		return statusOf(ctx, apierrors.NewTimeoutError("the member or the hub's API server did not answer in time", 5))
+	}
+	return statusOf(ctx, apierrors.NewInternalError(errors.New("the hub could not answer, see its log")))
+}
+
+func write(w http.ResponseWriter, code int, result any) {
+	body, err := json.Marshal(result)
+	if err != nil {
+		code, body = http.StatusInternalServerError, nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // who asked has gone
+}
+
+// read takes the body of a request.
+func (q *question) read(into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(q.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return apierrors.NewBadRequest("the request cannot be read: " + err.Error())
+	}
+	return nil
+}
+
+// slots bound what is done at a time.
+type slots chan struct{}
+
+func (s slots) take(ctx context.Context) (free func(), err error) {
+	timer := time.NewTimer(waitForSlot)
+	defer timer.Stop()
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil, apierrors.NewTooManyRequests("too many ask at the same time: try again in some seconds", 5)
+}
+
+// slotsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and it is held here.
+type slotsByName struct {
+	mu sync.Mutex
+	of map[string]slots
+}
+
+func (s *slotsByName) get(name string) slots {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[name] == nil {
+		s.of[name] = make(slots, mostPerMember)
+	}
+	return s.of[name]
+}

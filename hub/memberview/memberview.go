@@ -1,0 +1,104 @@
+// Package memberview lets users look at copies on members through the hub, which alone has credentials for them. Every replica serves it
+// over HTTPS.
+//
+//   - Nothing is changed anywhere. What is asked of a member are reads, and dry runs of what the hub itself would apply.
+//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview). They need the verb view on the MemberCluster, and get
+//     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, create on such policies.
+//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Values of Secrets are taken out,
+//     see redact.go.
+//   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
+//     do not trust each other. Which certificate a replica has is in its Lease, see Transport.
+//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else. The
+//     circuit of hub/dispatch is for writes: to look is most wanted while they fail.
+//
+// Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind package member), who works
+// on which member (hub/shard).
+package memberview
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Holder is the replica that works on a member.
+type Holder struct {
+	// Here is true if that is this replica.
+	Here bool
+	// Address, host:port, and Certificate are what the replica says of itself, see Annotations. Empty if nobody works on the member now, or
+	// if that one serves no views.
+	Address, Certificate string
+}
+
+// Options of a View. All are required.
+type Options struct {
+	// Client reads bindings from the cache and creates reviews.
+	Client client.Client
+	// Mapper knows the kinds of the hub.
+	Mapper meta.RESTMapper
+	// Members gives the members that this replica works on, or member.ErrNotConnected.
+	Members func(cluster string) (member.Viewer, error)
+	// Intent is what the hub would apply, see dispatch.Dispatcher.
+	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+	Holder func(cluster string) Holder
+	Logger logr.Logger
+}
+
+// View answers requests.
+type View struct {
+	opts    Options
+	all     slots
+	members *slotsByName
+	forward func(Holder) http.RoundTripper
+}
+
+const (
+	// mostRequests are answered at a time, and mostPerMember of them about one member. The others wait for up to waitForSlot.
+	mostRequests  = 64
+	mostPerMember = 4
+	waitForSlot   = 3 * time.Second
+	// answerWithin bounds a whole request, the reviews included.
+	answerWithin = 25 * time.Second
+	// largestRequest and mostObjects bound what is asked at once.
+	largestRequest = 512 << 10
+	mostObjects    = 50
+)
+
+// New returns a View.
+func New(o Options) *View {
+	return &View{
+		opts: o, all: make(slots, mostRequests), members: &slotsByName{of: map[string]slots{}},
+		forward: func(h Holder) http.RoundTripper { return Transport(h.Certificate) },
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+Path("{cluster}", Copy), v.answer(Copy, v.copy))
+	mux.HandleFunc("POST "+Path("{cluster}", Diff), v.answer(Diff, v.diff))
+	mux.HandleFunc("POST "+Path("{cluster}", Children), v.answer(Children, v.children))
+	mux.ServeHTTP(w, r)
+}
+
+// Transport connects to replicas that have one of these certificates, by their digests, and to nobody else. Names, dates and authorities do not
+// count: a replica makes its certificate when it starts, and says in its Lease which one that is, which nobody but the hub may write.
+func Transport(certificates ...string) http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	t.DisableKeepAlives = true // it is for few requests
+	t.TLSClientConfig = &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // what is verified instead is below
+		VerifyConnection:   func(state tls.ConnectionState) error { return isOneOf(state, certificates) },
+	}
+	return t
+}

@@ -1,0 +1,264 @@
+package memberview_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+func configMap(value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"colour": value},
+	}}
+}
+
+func TestWhoMayLook(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].live, w.members[elsewhere].live = configMap("red"), configMap("blue")
+	reader := w.user("reader", getOne, viewHere)
+	tests := map[string]struct {
+		token   string
+		cluster string
+		object  memberview.Object
+		refused func(error) bool // nil: it is shown
+		says    string
+	}{
+		"who may view the member and get the object": {reader, here, w.object("ConfigMap", "settings"), nil, ""},
+		"who has a token for the hub alone": {
+			w.user("narrow", getOne, viewHere, memberview.Audience), here, w.object("ConfigMap", "settings"), nil, "",
+		},
+		"who has no token":                    {"", here, w.object("ConfigMap", "settings"), apierrors.IsUnauthorized, "Hanse-Token"},
+		"who has a token that is not known":   {"not-a-token", here, w.object("ConfigMap", "settings"), apierrors.IsUnauthorized, "does not know the token"},
+		"who has a token for somebody else":   {w.user("other", getOne, viewHere, "vault"), here, w.object("ConfigMap", "settings"), apierrors.IsUnauthorized, ""},
+		"who may view another member":         {reader, elsewhere, w.object("ConfigMap", "settings"), apierrors.IsForbidden, "needs the verb view"},
+		"who may get another object":          {reader, here, w.object("Secret", "password"), apierrors.IsForbidden, "may not get"},
+		"who may view the member alone":       {w.user("viewer", nil, viewAll), here, w.object("ConfigMap", "settings"), apierrors.IsForbidden, "may not get"},
+		"who may get the object alone":        {w.user("getter", getAll, nil), here, w.object("ConfigMap", "settings"), apierrors.IsForbidden, "needs the verb view"},
+		"who asks for what is not there":      {w.user("curious", getAll, viewAll), here, w.object("ConfigMap", "nothing"), apierrors.IsForbidden, "may not get"},
+		"who asks for what is not sent there": {w.user("astray", getAll, viewAll), here, w.object("ConfigMap", "far"), apierrors.IsForbidden, "does not send it"},
+		"who asks for nothing":                {reader, here, memberview.Object{}, apierrors.IsBadRequest, "names no object"},
+		"who asks for a member of another replica": {
+			w.user("roamer", getAll, viewAll), elsewhere, w.object("ConfigMap", "settings"), nil, "",
+		},
+		"who asks for a member of no replica": {
+			w.user("early", getAll, viewAll), nowhere, w.object("ConfigMap", "settings"), apierrors.IsServiceUnavailable, "no replica",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var answer memberview.CopyAnswer
+			err := w.ask(tc.token, tc.cluster, memberview.Copy, memberview.CopyRequest{Object: tc.object}, &answer)
+			if tc.refused != nil {
+				if !tc.refused(err) || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			must(t, err)
+			if diff := cmp.Diff(w.members[tc.cluster].live.Object, answer.Object); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("the copy is asked for by what the binding says of it", func(t *testing.T) {
+		want := member.ViewIntent{GVK: configMap("").GroupVersionKind(), Owner: w.id("ConfigMap", "settings"), OwnerUID: "uid-settings", ConfirmedUID: "copy-settings"}
+		if diff := cmp.Diff(want, w.members[here].asked[0]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestACopyThatIsNotTheHubsIsNotShown(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].refusal = &member.Outcome{Reason: hubv1.ReasonAlreadyExists, Message: "is not Hanse's"}
+	var answer memberview.CopyAnswer
+	must(t, w.ask(w.user("reader", getAll, viewAll), here, memberview.Copy, memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}, &answer))
+	if diff := cmp.Diff(memberview.CopyAnswer{Refused: &memberview.Reason{Reason: hubv1.ReasonAlreadyExists, Message: "is not Hanse's"}}, answer); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func secret(data map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+		"metadata": map[string]any{"name": "password", "annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"a":"aHVudGVyMg=="}}`, "team": "a", hubv1.DigestAnnotation: "d",
+		}},
+		"status": map[string]any{},
+	}}
+}
+
+func TestValuesOfSecretsAreNotShown(t *testing.T) {
+	w := newWorld(t)
+	before, after := secret(map[string]any{"a": "aHVudGVyMg==", "b": "b25l", "c": "Z29uZQ=="}), secret(map[string]any{"a": "aHVudGVyMg==", "b": "dHdv", "d": "bmV3"})
+	w.members[here].live = before
+	w.members[here].preview = member.Preview{Before: before, After: after}
+	w.intent = func(hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+		return member.ApplyIntent{Manifest: after}, nil, nil
+	}
+	token, object := w.user("reader", getAll, viewAll), w.object("Secret", "password")
+
+	var shown memberview.CopyAnswer
+	must(t, w.ask(token, here, memberview.Copy, memberview.CopyRequest{Object: object}, &shown))
+	if diff := cmp.Diff(map[string]any{"a": "***", "b": "***", "c": "***"}, shown.Object["data"]); diff != "" {
+		t.Error(diff)
+	}
+	var compared memberview.DiffAnswer
+	must(t, w.ask(token, here, memberview.Diff, memberview.DiffRequest{Object: object}, &compared))
+	metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": "a"}}
+	want := memberview.DiffAnswer{
+		Before: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": map[string]any{"a": "***", "b": "*** (before)", "c": "***"}},
+		After:  map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": map[string]any{"a": "***", "b": "*** (after)", "d": "***"}},
+	}
+	if diff := cmp.Diff(want, compared); diff != "" {
+		t.Error(diff)
+	}
+	all, err := json.Marshal([]any{shown, compared})
+	must(t, err)
+	for _, value := range []string{"aHVudGVyMg", "b25l", "dHdv", "Z29uZQ", "bmV3"} {
+		if strings.Contains(string(all), value) {
+			t.Errorf("%s is in the answers: %s", value, all)
+		}
+	}
+	if before.Object["data"].(map[string]any)["b"] != "b25l" {
+		t.Error("what the member gave was changed")
+	}
+}
+
+func TestDiff(t *testing.T) {
+	w := newWorld(t)
+	var tried []hubv1.OverridePolicyObject
+	stop := &member.Outcome{Reason: hubv1.ReasonSuspended}
+	w.intent = func(_ hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+		tried = policies
+		return member.ApplyIntent{Manifest: configMap("blue")}, stop, nil
+	}
+	w.members[here].preview = member.Preview{Before: configMap("red"), After: configMap("blue")}
+	policy := json.RawMessage(`{"apiVersion": "hanse.dev/v1alpha1", "kind": "OverridePolicy", "metadata": {"namespace": "` + w.ns + `", "name": "p"}, "spec": {}}`)
+	author := w.user("author", append([]rbacv1.PolicyRule{makePolicy}, getAll...), viewAll)
+	reader := w.user("reader", getAll, viewAll)
+	request := func(policies ...json.RawMessage) memberview.DiffRequest {
+		return memberview.DiffRequest{Object: w.object("ConfigMap", "settings"), Policies: policies}
+	}
+	t.Run("why nothing is written now is told beside the difference", func(t *testing.T) {
+		var answer memberview.DiffAnswer
+		must(t, w.ask(reader, here, memberview.Diff, request(), &answer))
+		want := memberview.DiffAnswer{Before: configMap("red").Object, After: configMap("blue").Object, Refused: &memberview.Reason{Reason: hubv1.ReasonSuspended}}
+		if diff := cmp.Diff(want, answer); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("other policies may be tried by who may make them", func(t *testing.T) {
+		must(t, w.ask(author, here, memberview.Diff, request(policy), &memberview.DiffAnswer{}))
+		if len(tried) != 1 || tried[0].GetName() != "p" {
+			t.Errorf("got %v", tried)
+		}
+		tried = nil
+		if err := w.ask(reader, here, memberview.Diff, request(policy), nil); !apierrors.IsForbidden(err) || tried != nil {
+			t.Errorf("got %v, tried %v", err, tried)
+		}
+	})
+	t.Run("what is no policy for the object is refused", func(t *testing.T) {
+		for _, text := range []string{
+			`{"apiVersion": "hanse.dev/v1alpha1", "kind": "Placement", "metadata": {"name": "p"}}`,
+			`{"apiVersion": "hanse.dev/v1alpha1", "kind": "OverridePolicy", "metadata": {"namespace": "elsewhere", "name": "p"}}`,
+			`{"apiVersion": "hanse.dev/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": 7}}`,
+			`7`,
+		} {
+			if err := w.ask(author, here, memberview.Diff, request(json.RawMessage(text)), nil); !apierrors.IsBadRequest(err) {
+				t.Errorf("%s: got %v", text, err)
+			}
+		}
+	})
+	t.Run("what cannot be rendered has a reason alone", func(t *testing.T) {
+		w.intent = func(hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+			return member.ApplyIntent{}, &member.Outcome{Reason: hubv1.ReasonOverrideInvalid, Message: "no"}, nil
+		}
+		var answer memberview.DiffAnswer
+		must(t, w.ask(reader, here, memberview.Diff, request(), &answer))
+		if diff := cmp.Diff(memberview.DiffAnswer{Refused: &memberview.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no"}}, answer); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestChildren(t *testing.T) {
+	w := newWorld(t)
+	found := []member.Child{{Group: "apps", Kind: "StatefulSet", Name: "web", Children: []member.Child{{Kind: "Pod", Name: "web-0", State: "Running 1/1"}}}}
+	w.members[here].children = member.Children{Of: map[types.UID][]member.Child{"copy-settings": found}, Notes: []string{"jobs.batch: not granted"}}
+	token, settings := w.user("reader", getAll, viewAll), w.object("ConfigMap", "settings")
+
+	var answer memberview.ChildrenAnswer
+	must(t, w.ask(token, here, memberview.Children, memberview.ChildrenRequest{Objects: []memberview.Object{w.object("Secret", "password"), settings}}, &answer))
+	want := memberview.ChildrenAnswer{Notes: []string{"jobs.batch: not granted"}, Objects: []memberview.ObjectChildren{
+		{Object: w.object("Secret", "password"), UID: "copy-password"}, {Object: settings, UID: "copy-settings", Children: found},
+	}}
+	if diff := cmp.Diff(want, answer); diff != "" {
+		t.Error(diff)
+	}
+	t.Run("one object that may not be read is too many", func(t *testing.T) {
+		token := w.user("single", getOne, viewAll)
+		err := w.ask(token, here, memberview.Children, memberview.ChildrenRequest{Objects: []memberview.Object{settings, w.object("Secret", "password")}}, nil)
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("so are more than 50", func(t *testing.T) {
+		err := w.ask(token, here, memberview.Children, memberview.ChildrenRequest{Objects: make([]memberview.Object, 51)}, nil)
+		if !apierrors.IsBadRequest(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestWhatIsAskedIsBounded(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("reader", getAll, viewAll)
+	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
+	t.Run("a large request is refused", func(t *testing.T) {
+		err := w.send(w.replicas[here].Annotations()[memberview.CertificateAnnotation], token, here, memberview.Copy, make([]byte, 1<<20), nil)
+		if !apierrors.IsRequestEntityTooLargeError(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("one with unknown fields is refused", func(t *testing.T) {
+		err := w.ask(token, here, memberview.Copy, map[string]any{"verb": "delete"}, nil)
+		if !apierrors.IsBadRequest(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("another server than a replica gets no token", func(t *testing.T) {
+		err := w.send(w.replicas[elsewhere].Annotations()[memberview.CertificateAnnotation], token, here, memberview.Copy, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), "no certificate that a replica of the hub names") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a member that hangs holds up those who look at it and nobody else", func(t *testing.T) {
+		w.members[here].wait = make(chan struct{})
+		var waiting sync.WaitGroup
+		refused := make(chan error, 6)
+		for range 6 {
+			waiting.Go(func() { refused <- w.ask(token, here, memberview.Copy, request, &memberview.CopyAnswer{}) })
+		}
+		for range 2 {
+			if err := <-refused; !apierrors.IsTooManyRequests(err) {
+				t.Errorf("got %v", err)
+			}
+		}
+		w.members[elsewhere].live = configMap("blue")
+		must(t, w.ask(token, elsewhere, memberview.Copy, request, &memberview.CopyAnswer{}))
+		close(w.members[here].wait)
+		waiting.Wait()
+	})
+}

@@ -1,0 +1,13 @@
+package memberview
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "hanse_view_requests_total",
+	Help: "Questions of users about members, by what was asked and the HTTP status of the answer.",
+}, []string{"what", "code"})
+
+func init() { metrics.Registry.MustRegister(requests) }

@@ -1,0 +1,148 @@
+package memberview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+func (v *View) copy(ctx context.Context, q *question) (any, error) {
+	var in CopyRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	p, err := v.find(ctx, q, in.Object)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v.opts.Members(q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	ref := p.binding.BindingSpec().ObjectRef
+	intent := member.ViewIntent{GVK: ref.GroupVersionKind(), Owner: p.id, OwnerUID: ref.UID}
+	if row := p.binding.BindingStatus().Row(q.cluster); row != nil {
+		intent.ConfirmedUID = row.UID
+	}
+	live, refusal := m.View(ctx, intent)
+	answer := CopyAnswer{Refused: reasonOf(refusal)}
+	if live != nil {
+		answer.Object = withoutSecrets(live).Object
+	}
+	return answer, nil
+}
+
+func (v *View) diff(ctx context.Context, q *question) (any, error) {
+	var in DiffRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	p, err := v.find(ctx, q, in.Object)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := policiesOf(in.Policies, p.id)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.mayTry(ctx, q, policies); err != nil {
+		return nil, err
+	}
+	m, err := v.opts.Members(q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, policies)
+	if err != nil {
+		return nil, v.unlessAway(err)
+	}
+	if intent.Manifest == nil {
+		return DiffAnswer{Refused: reasonOf(stop)}, nil
+	}
+	preview := m.Preview(ctx, intent)
+	if preview.Refused == nil {
+		preview.Refused = stop
+	}
+	before, after := compared(preview.Before), compared(preview.After)
+	redactBoth(before, after)
+	return DiffAnswer{Before: content(before), After: content(after), Refused: reasonOf(preview.Refused)}, nil
+}
+
+func (v *View) unlessAway(err error) error {
+	if errors.Is(err, member.ErrNotConnected) {
+		return err
+	}
+	return v.internal("rendering for a preview", err)
+}
+
+// policiesOf reads policies that may speak of an object.
+func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
+	var out []hubv1.OverridePolicyObject
+	for _, text := range raw {
+		var kind metav1.TypeMeta
+		if err := json.Unmarshal(text, &kind); err != nil {
+			return nil, apierrors.NewBadRequest("a policy cannot be read: " + err.Error())
+		}
+		var p hubv1.OverridePolicyObject
+		switch kind.GroupVersionKind() {
+		case hubv1.GroupVersion.WithKind("OverridePolicy"):
+			p = &hubv1.OverridePolicy{}
+		case hubv1.GroupVersion.WithKind("ClusterOverridePolicy"):
+			p = &hubv1.ClusterOverridePolicy{}
+		default:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %q is no override policy of %s", kind.Kind, kind.APIVersion, hubv1.GroupVersion))
+		}
+		if err := json.Unmarshal(text, p); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("a policy of kind %s cannot be read: %s", kind.Kind, err))
+		}
+		_, namespaced := p.(*hubv1.OverridePolicy)
+		if p.GetName() == "" || namespaced && p.GetNamespace() != id.Namespace || !namespaced && p.GetNamespace() != "" {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q says nothing of %s: it has no name, or is in another namespace", kind.Kind, p.GetName(), id))
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (v *View) children(ctx context.Context, q *question) (any, error) {
+	var in ChildrenRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	if len(in.Objects) > mostObjects {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", mostObjects))
+	}
+	answer := ChildrenAnswer{}
+	var owners []member.Owner
+	for _, o := range in.Objects {
+		p, err := v.find(ctx, q, o)
+		if err != nil {
+			return nil, err
+		}
+		found := ObjectChildren{Object: o}
+		if row := p.binding.BindingStatus().Row(q.cluster); row != nil {
+			found.UID = row.UID
+		}
+		owners = append(owners, member.Owner{Kind: p.id.GroupKind(), Namespace: o.Namespace, UID: found.UID})
+		answer.Objects = append(answer.Objects, found)
+	}
+	m, err := v.opts.Members(q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	found := m.Children(ctx, owners)
+	for i := range answer.Objects {
+		if uid := answer.Objects[i].UID; uid != "" {
+			answer.Objects[i].Children = found.Of[uid]
+		}
+	}
+	answer.Notes = found.Notes
+	return answer, nil
+}

@@ -1,0 +1,119 @@
+package memberview
+
+import (
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// What stands for a value of a Secret. Of two states, values that differ have two.
+const (
+	redacted       = "***"
+	redactedBefore = "*** (before)"
+	redactedAfter  = "*** (after)"
+)
+
+// secretFields hold what nobody is shown. The annotation is where kubectl notes the whole object.
+var secretFields = [][]string{{"data"}, {"stringData"}}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	return obj != nil && obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+}
+
+// withoutSecrets returns the object, which is changed if it is a Secret.
+func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	redactBoth(obj, nil)
+	return obj
+}
+
+// redactBoth takes the values out of two states of one object, in place. Which of them differ can still be seen.
+func redactBoth(before, after *unstructured.Unstructured) {
+	if !isSecret(before) && !isSecret(after) {
+		return
+	}
+	for _, path := range secretFields {
+		redactMaps(before, after, path)
+	}
+	for _, obj := range []*unstructured.Unstructured{before, after} {
+		if obj != nil {
+			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", lastApplied)
+		}
+	}
+}
+
+func redactMaps(before, after *unstructured.Unstructured, path []string) {
+	was, is := values(before, path), values(after, path)
+	for key, value := range was {
+		other, both := is[key]
+		switch {
+		case !both:
+			was[key] = redacted
+		case reflect.DeepEqual(value, other):
+			was[key], is[key] = redacted, redacted
+		default:
+			was[key], is[key] = redactedBefore, redactedAfter
+		}
+	}
+	for key := range is {
+		if _, both := was[key]; !both {
+			is[key] = redacted
+		}
+	}
+}
+
+// values is the map at a path. What is there and is no map is taken out whole.
+func values(obj *unstructured.Unstructured, path []string) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	value, there, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	if m, ok := value.(map[string]any); ok {
+		return m
+	}
+	if there {
+		unstructured.RemoveNestedField(obj.Object, path...)
+	}
+	return nil
+}
+
+// compared is a copy of what of an object somebody wants to be as it is: without the status, what the server keeps in the metadata, and the
+// marks of the hub.
+func compared(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	if obj == nil {
+		return nil
+	}
+	out := obj.DeepCopy()
+	delete(out.Object, "status")
+	delete(out.Object, "metadata")
+	out.SetName(obj.GetName())
+	out.SetNamespace(obj.GetNamespace())
+	out.SetLabels(foreign(obj.GetLabels()))
+	out.SetAnnotations(foreign(obj.GetAnnotations()))
+	return out
+}
+
+func foreign(in map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range in {
+		if !strings.HasPrefix(k, hubv1.Prefix) {
+			out[k] = v
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func content(obj *unstructured.Unstructured) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	return obj.Object
+}

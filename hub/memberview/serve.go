@@ -1,0 +1,109 @@
+package memberview
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Annotations of a replica's Lease, by which other replicas and hansectl find and recognise it.
+const (
+	// AddressAnnotation is the host:port at which it answers.
+	AddressAnnotation = hubv1.Prefix + "view-address"
+	// CertificateAnnotation is the SHA-256 of its certificate, in hexadecimal digits.
+	CertificateAnnotation = hubv1.Prefix + "view-certificate"
+)
+
+// Server serves a View over TLS, with a certificate of its own.
+type Server struct {
+	listener    net.Listener
+	certificate tls.Certificate
+	advertised  string
+	// Handler is to be set before Start.
+	Handler http.Handler
+}
+
+// Listen opens the port. host is where other replicas reach it; empty means where it listens.
+func Listen(address, host string) (*Server, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for views of members: %w", err)
+	}
+	bound, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return nil, fmt.Errorf("reading the address for views of members: %w", errors.Join(err, l.Close()))
+	}
+	if host == "" {
+		host = bound
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate for views of members: %w", errors.Join(err, l.Close()))
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate for views of members: %w", errors.Join(err, l.Close()))
+	}
+	return &Server{listener: l, certificate: pair, advertised: net.JoinHostPort(host, port)}, nil
+}
+
+// Annotations say of the replica's Lease where it is found and how it is recognised.
+func (s *Server) Annotations() map[string]string {
+	if s == nil {
+		return nil // it is turned off
+	}
+	return map[string]string{AddressAnnotation: s.advertised, CertificateAnnotation: digest(s.certificate.Certificate[0])}
+}
+
+// HolderOf reads the annotations of a Lease.
+func HolderOf(annotations map[string]string) Holder {
+	return Holder{Address: annotations[AddressAnnotation], Certificate: annotations[CertificateAnnotation]}
+}
+
+// Start implements manager.Runnable.
+func (s *Server) Start(ctx context.Context) error {
+	server := &http.Server{
+		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.certificate}},
+		MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: answerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: 90 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	ended := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx) // who is still answered asks again elsewhere
+		_ = server.Close()
+	})
+	defer ended()
+	if err := server.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving views of members: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+func digest(certificate []byte) string {
+	sum := sha256.Sum256(certificate)
+	return hex.EncodeToString(sum[:])
+}
+
+var errUnknownCertificate = errors.New("the server has no certificate that a replica of the hub names in its Lease")
+
+func isOneOf(state tls.ConnectionState, certificates []string) error {
+	if len(state.PeerCertificates) == 0 || !slices.Contains(certificates, digest(state.PeerCertificates[0].Raw)) {
+		return errUnknownCertificate
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package memberview
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// TokenHeader has the bearer token of who asks. It is not Authorization, which API servers keep to themselves when they pass a request on
+	// to a Service.
+	TokenHeader = "Hanse-Token"
+	// Audience is one that a token may be made for. Such a token is good for this and for nothing else.
+	Audience = "hanse-hub"
+	// passedOn marks a request that comes from another replica.
+	passedOn = "Hanse-Passed-On"
+)
+
+// What can be asked of a member, by POST with a JSON body. An error is answered as a metav1.Status.
+const (
+	Copy     = "copy"     // CopyRequest, CopyAnswer
+	Diff     = "diff"     // DiffRequest, DiffAnswer
+	Children = "children" // ChildrenRequest, ChildrenAnswer
+)
+
+// Path of a question about a member.
+func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
+
+// Object names a hub object.
+type Object struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// ObjectOf is the name of an object on the wire.
+func ObjectOf(id hubv1.ObjectIdentity) Object {
+	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+}
+
+func (o Object) identity() hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// CopyRequest asks for the copy of an object.
+type CopyRequest struct {
+	Object Object `json:"object"`
+}
+
+// CopyAnswer has the copy as it is on the member, with its managedFields, without values of Secrets.
+type CopyAnswer struct {
+	Object  map[string]any `json:"object,omitempty"`
+	Refused *Reason        `json:"refused,omitempty"` // why there is none
+}
+
+// DiffRequest asks what the hub would make of the copy of an object.
+type DiffRequest struct {
+	Object Object `json:"object"`
+	// Policies are OverridePolicies and ClusterOverridePolicies that stand in for those of their names on the hub.
+	Policies []json.RawMessage `json:"policies,omitempty"`
+}
+
+// DiffAnswer has both states, reduced to what somebody wants to be as it is: no status, no managedFields, no marks of the hub.
+type DiffAnswer struct {
+	// Before is absent if there is no copy; After if it cannot be said.
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+	// Refused says why the hub would write nothing now. With After, it says what would be written otherwise.
+	Refused *Reason `json:"refused,omitempty"`
+}
+
+// ChildrenRequest asks what was made on the member for copies of objects, of which there are at most 50.
+type ChildrenRequest struct {
+	Objects []Object `json:"objects"`
+}
+
+// ChildrenAnswer has the objects in the order in which they were asked for.
+type ChildrenAnswer struct {
+	Objects []ObjectChildren `json:"objects"`
+	// Notes say what could not be looked at.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// ObjectChildren are the children of one copy.
+type ObjectChildren struct {
+	Object   Object         `json:"object"`
+	UID      types.UID      `json:"uid,omitempty"` // of the copy; empty if none is known
+	Children []member.Child `json:"children,omitempty"`
+}
+
+// Reason says why something is not done.
+type Reason struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+func reasonOf(o *member.Outcome) *Reason {
+	if o == nil {
+		return nil
+	}
+	return &Reason{Reason: o.Reason, Message: o.Message}
+}

@@ -1,0 +1,256 @@
+package memberview_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+var hub client.Client
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	server := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := server.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = server.Stop() }()
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	_ = clientgoscheme.AddToScheme(scheme)
+	_ = hubv1.AddToScheme(scheme)
+	if hub, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		fmt.Fprintln(os.Stderr, "connecting to the API server:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	here      = "cn-sha-1" // the cluster that the first replica works on
+	elsewhere = "eu-fra-1" // that of the second one
+	nowhere   = "us-east-1"
+)
+
+// world is a namespace on the hub with a ConfigMap and a Secret that go to all clusters, two replicas, and users.
+type world struct {
+	*testing.T
+	ns      string
+	members map[string]*fakeMember
+	// replicas by the cluster that they work on.
+	replicas map[string]*memberview.Server
+	// intent is what the hub would apply.
+	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is unset: make test-envtest sets it")
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
+	must(t, hub.Create(t.Context(), ns))
+	w := &world{T: t, ns: ns.Name, members: map[string]*fakeMember{here: {}, elsewhere: {}}, replicas: map[string]*memberview.Server{}}
+	w.place("ConfigMap", "settings", here, elsewhere, nowhere)
+	w.place("ConfigMap", "far", elsewhere)
+	w.place("Secret", "password", here)
+	for _, cluster := range []string{here, elsewhere} {
+		server, err := memberview.Listen("127.0.0.1:0", "")
+		must(t, err)
+		w.replicas[cluster] = server
+	}
+	for cluster, server := range w.replicas {
+		server.Handler = memberview.New(memberview.Options{
+			Client: hub, Mapper: hub.RESTMapper(), Logger: logr.Discard(),
+			Members: func(name string) (member.Viewer, error) {
+				if name != cluster {
+					t.Errorf("the replica of %s was asked for %s", cluster, name)
+				}
+				return w.members[name], nil
+			},
+			Intent: func(_ context.Context, _ string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+				return w.intent(object, policies)
+			},
+			Holder: func(name string) memberview.Holder {
+				if name == cluster {
+					return memberview.Holder{Here: true}
+				}
+				return memberview.HolderOf(w.replicas[name].Annotations())
+			},
+		})
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		ended := make(chan error, 1)
+		go func() { ended <- server.Start(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return w
+}
+
+func (w *world) id(kind, name string) hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Kind: kind, Namespace: w.ns, Name: name}
+}
+
+func (w *world) object(kind, name string) memberview.Object {
+	return memberview.ObjectOf(w.id(kind, name))
+}
+
+// place makes the binding of an object that is on these clusters.
+func (w *world) place(kind, name string, clusters ...string) {
+	w.Helper()
+	id := w.id(kind, name)
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID("uid-" + name)}
+	for _, c := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c, State: hubv1.TargetPresent})
+	}
+	must(w.T, hub.Create(w.Context(), b))
+	for _, c := range clusters {
+		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{
+			Name: c, UID: types.UID("copy-" + name), Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, LastTransitionTime: ptr.To(metav1.Now()),
+		})
+	}
+	must(w.T, hub.Status().Update(w.Context(), b))
+}
+
+// user makes a ServiceAccount with these rights in the namespace, and on MemberClusters, and returns a token of it.
+func (w *world) user(name string, rights []rbacv1.PolicyRule, onMembers []rbacv1.PolicyRule, audiences ...string) string {
+	w.Helper()
+	ctx := w.Context()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.ns, Name: name}}
+	must(w.T, hub.Create(ctx, account))
+	must(w.T, hub.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Rules: rights}))
+	must(w.T, hub.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+	}))
+	everywhere := w.ns + "-" + name
+	must(w.T, hub.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: everywhere}, Rules: onMembers}))
+	must(w.T, hub.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: everywhere}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everywhere},
+	}))
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
+	must(w.T, hub.SubResource("token").Create(ctx, account, request))
+	return request.Status.Token
+}
+
+// Rights of users.
+var (
+	getAll     = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get"}}}
+	getOne     = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}}}
+	makePolicy = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}}
+	viewAll    = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}}
+	viewHere   = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
+)
+
+// ask asks the replica that works on here, as hansectl does.
+func (w *world) ask(token, cluster, what string, in, out any) error {
+	w.Helper()
+	body, err := json.Marshal(in)
+	must(w.T, err)
+	return w.send(w.replicas[here].Annotations()[memberview.CertificateAnnotation], token, cluster, what, body, out)
+}
+
+func (w *world) send(certificate, token, cluster, what string, body []byte, out any) error {
+	w.Helper()
+	url := "https://" + w.replicas[here].Annotations()[memberview.AddressAnnotation] + memberview.Path(cluster, what)
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, url, bytes.NewReader(body))
+	must(w.T, err)
+	if token != "" {
+		request.Header.Set(memberview.TokenHeader, token)
+	}
+	response, err := memberview.Transport(certificate).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	must(w.T, err)
+	if response.StatusCode == http.StatusOK {
+		must(w.T, json.Unmarshal(answer, out))
+		return nil
+	}
+	status := metav1.Status{}
+	must(w.T, json.Unmarshal(answer, &status))
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// fakeMember says what a test wants.
+type fakeMember struct {
+	asked    []member.ViewIntent
+	live     *unstructured.Unstructured
+	refusal  *member.Outcome
+	preview  member.Preview
+	children member.Children
+	owners   []member.Owner
+	wait     chan struct{} // if set, View waits until it is closed
+}
+
+// View implements member.Viewer.
+func (m *fakeMember) View(ctx context.Context, in member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
+	if m.wait != nil {
+		select {
+		case <-m.wait:
+		case <-ctx.Done():
+		}
+		return nil, m.refusal
+	}
+	m.asked = append(m.asked, in)
+	return m.live.DeepCopy(), m.refusal
+}
+
+// Preview implements member.Viewer.
+func (m *fakeMember) Preview(context.Context, member.ApplyIntent) member.Preview { return m.preview }
+
+// Children implements member.Viewer.
+func (m *fakeMember) Children(_ context.Context, owners []member.Owner) member.Children {
+	m.owners = owners
+	return m.children
+}

@@ -1,0 +1,118 @@
+package apply
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// View reads the copy of a hub object. What is not that is not returned, whoever's it is.
+func (a *Applier) View(ctx context.Context, in member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
+	if a.isHub {
+		return nil, isTemplate()
+	}
+	t, stop := a.find(in.GVK, types.NamespacedName{Namespace: in.Owner.Namespace, Name: in.Owner.Name})
+	if stop != nil {
+		return nil, stop
+	}
+	live, err := t.read(ctx)
+	switch {
+	case isGone(err):
+		out := refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster", t)
+		return nil, &out
+	case err != nil:
+		out := classify(err, t)
+		return nil, &out
+	}
+	if out := a.notShown(t, live, a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)); out != nil {
+		return nil, out
+	}
+	return live, nil
+}
+
+// Preview makes a dry run of Apply and returns both states.
+func (a *Applier) Preview(ctx context.Context, in member.ApplyIntent) member.Preview {
+	if a.isHub {
+		return member.Preview{Refused: isTemplate()}
+	}
+	manifest := a.mark(in)
+	t, stop := a.find(manifest.GroupVersionKind(), types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()})
+	if stop != nil {
+		return member.Preview{Refused: stop}
+	}
+	for range 2 { // the second time if the object changed between the read and the dry run
+		p, again := a.previewOnce(ctx, t, in, manifest)
+		if !again {
+			return p
+		}
+	}
+	out := refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
+	return member.Preview{Refused: &out}
+}
+
+var dryRun = metav1.ApplyOptions{Force: true, DryRun: []string{metav1.DryRunAll}}
+
+func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
+	live, err := t.read(ctx)
+	if isGone(err) {
+		return a.previewNew(ctx, t, in, manifest)
+	}
+	if err != nil {
+		out := classify(err, t)
+		return member.Preview{Refused: &out}, false
+	}
+	if out := a.notShown(t, live, a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)); out != nil {
+		return member.Preview{Refused: out}, false
+	}
+	sent, _ := leave(in, manifest, live)
+	after, err := a.write(ctx, t, sent, dryRun)
+	switch {
+	case isChanged(err) || isGone(err):
+		return member.Preview{}, true
+	case err != nil:
+		out := classify(err, t)
+		return member.Preview{Before: live, Refused: &out}, false
+	}
+	p = member.Preview{Before: live, After: after}
+	if stop := a.plan(t, in, sent, live).stop; stop != nil && (stop.Applied != metav1.ConditionTrue || stop.Reason == hubv1.ReasonPaused) {
+		p.Refused = stop
+	}
+	return p, false
+}
+
+// previewNew is the dry run of an object that is not there. Without its namespace there is none: then it is shown as it would be sent.
+func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
+	after, err := a.write(ctx, t, manifest, dryRun)
+	switch {
+	case isNamespaceMissing(err) && in.CreateNamespace:
+		return member.Preview{After: manifest}, false
+	case isChanged(err) || isGone(err) && !isNamespaceMissing(err):
+		return member.Preview{}, true
+	case err != nil:
+		out := classify(err, t)
+		return member.Preview{Refused: &out}, false
+	}
+	return member.Preview{After: after}, false
+}
+
+// notShown is the refusal for an object that is not the copy in question.
+func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
+	if whose == nobodys {
+		out := refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's: it is not shown", t)
+		return &out
+	}
+	if whose == otherHubs || whose == otherCopy {
+		return a.othersOrDeleting(t, live, whose)
+	}
+	return nil
+}
+
+func isTemplate() *member.Outcome {
+	out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")
+	return &out
+}

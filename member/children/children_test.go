@@ -1,0 +1,163 @@
+package children_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/children"
+)
+
+var apiServer *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run()
+	}
+	environment := &envtest.Environment{}
+	config, err := environment.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = environment.Stop() }()
+	config.QPS = -1
+	apiServer = config
+	return m.Run()
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// world has, in a namespace of its own, what an operator made for a custom resource with the UID "cr": a StatefulSet with one pod, and a
+// Deployment with a ReplicaSet without pods.
+type world struct {
+	*testing.T
+	admin kubernetes.Interface
+	ns    string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is unset: make test-envtest sets it")
+	}
+	w := &world{T: t, admin: kubernetes.NewForConfigOrDie(apiServer)}
+	ns := must[*corev1.Namespace](t)(w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}, metav1.CreateOptions{}))
+	w.ns = ns.Name
+	labels := map[string]string{"app": "web"}
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}}}
+	set := must[*appsv1.StatefulSet](t)(w.admin.AppsV1().StatefulSets(w.ns).Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: owned("web", "Prometheus", "cr"), Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, Replicas: ptr.To(int32(1))},
+	}, metav1.CreateOptions{}))
+	pod := must[*corev1.Pod](t)(w.admin.CoreV1().Pods(w.ns).Create(t.Context(), &corev1.Pod{ObjectMeta: owned("web-0", "StatefulSet", set.UID), Spec: template.Spec}, metav1.CreateOptions{}))
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+	}}}
+	must[*corev1.Pod](t)(w.admin.CoreV1().Pods(w.ns).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}))
+	must[*corev1.Pod](t)(w.admin.CoreV1().Pods(w.ns).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}, Spec: template.Spec}, metav1.CreateOptions{}))
+	deployment := must[*appsv1.Deployment](t)(w.admin.AppsV1().Deployments(w.ns).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: owned("rules", "Prometheus", "cr"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: template},
+	}, metav1.CreateOptions{}))
+	must[*appsv1.ReplicaSet](t)(w.admin.AppsV1().ReplicaSets(w.ns).Create(t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: owned("rules-1", "Deployment", deployment.UID), Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template, Replicas: ptr.To(int32(0))},
+	}, metav1.CreateOptions{}))
+	return w
+}
+
+func owned(name, kind string, owner types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "owner", UID: owner}}}
+}
+
+// granted returns a client that may list these resources of any group, of those that are asked about.
+func (w *world) granted(resources ...string) dynamic.Interface {
+	w.Helper()
+	ctx := w.Context()
+	role := must[*rbacv1.ClusterRole](w.T)(w.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "apps", "batch"}, Resources: resources, Verbs: []string{"get", "list"}}},
+	}, metav1.CreateOptions{}))
+	must[*rbacv1.ClusterRoleBinding](w.T)(w.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}},
+	}, metav1.CreateOptions{}))
+	config := rest.CopyConfig(apiServer)
+	config.Impersonate = rest.ImpersonationConfig{UserName: role.Name, Groups: []string{"system:authenticated"}}
+	return dynamic.NewForConfigOrDie(config)
+}
+
+func TestChildrenAreFoundDownToPods(t *testing.T) {
+	w := newWorld(t)
+	client := w.granted("deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs", "pods")
+	found := children.New(client).Children(t.Context(), []member.Owner{
+		{Kind: schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}, Namespace: w.ns, UID: "cr"},
+		{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: w.ns, UID: "childless"},
+		{Kind: schema.GroupKind{Kind: "Namespace"}, UID: "cluster-scoped"},
+	})
+	for uid, all := range found.Of { // which words health has for them is not of interest here
+		for i := range all {
+			if all[i].Health != hubv1.HealthProgressing || all[i].State == "" {
+				t.Errorf("%s: %+v", uid, all[i])
+			}
+			all[i].Health, all[i].State = "", ""
+			for j := range all[i].Children {
+				if all[i].Children[j].Kind != "Pod" {
+					all[i].Children[j].Health, all[i].Children[j].State = "", ""
+				}
+			}
+		}
+	}
+	want := member.Children{Of: map[types.UID][]member.Child{"cr": {
+		{Group: "apps", Kind: "Deployment", Namespace: w.ns, Name: "rules", Children: []member.Child{{Group: "apps", Kind: "ReplicaSet", Namespace: w.ns, Name: "rules-1"}}},
+		{Group: "apps", Kind: "StatefulSet", Namespace: w.ns, Name: "web", Children: []member.Child{
+			{Kind: "Pod", Namespace: w.ns, Name: "web-0", State: "Pending 0/1 ImagePullBackOff"},
+		}},
+	}}}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestKindsThatAreNotGrantedAreNamed(t *testing.T) {
+	w := newWorld(t)
+	found := children.New(w.granted("statefulsets")).Children(t.Context(), []member.Owner{
+		{Kind: schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}, Namespace: w.ns, UID: "cr"},
+	})
+	if all := found.Of["cr"]; len(all) != 1 || all[0].Name != "web" || all[0].Children != nil {
+		t.Errorf("got %+v", all)
+	}
+	want := []string{
+		"cronjobs.batch: not granted to the hub on this cluster", "daemonsets.apps: not granted to the hub on this cluster",
+		"deployments.apps: not granted to the hub on this cluster", "jobs.batch: not granted to the hub on this cluster",
+		"pods: not granted to the hub on this cluster", "replicasets.apps: not granted to the hub on this cluster",
+	}
+	if diff := cmp.Diff(want, found.Notes); diff != "" {
+		t.Error(diff)
+	}
+}

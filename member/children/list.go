@@ -1,0 +1,106 @@
+package children
+
+import (
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	pageSize = 250
+	// mostPages of one kind and namespace are read.
+	mostPages = 8
+)
+
+// place is what one list is of.
+type place struct {
+	schema.GroupVersionResource
+	namespace string
+}
+
+// list returns the objects of a kind and namespace by the UIDs of their owners.
+func (s *search) list(p place) map[types.UID][]*unstructured.Unstructured {
+	if found, asked := s.lists[p]; asked {
+		return found
+	}
+	found := map[types.UID][]*unstructured.Unstructured{}
+	s.lists[p] = found
+	if !s.may(p) {
+		s.note("%s: not granted to the hub on this cluster", p.GroupResource())
+		return found
+	}
+	options := metav1.ListOptions{Limit: pageSize}
+	for range mostPages {
+		page, err := s.client.Resource(p.GroupVersionResource).Namespace(p.namespace).List(s.ctx, options)
+		switch {
+		case apierrors.IsNotFound(err):
+			return found // the cluster has no such kind
+		case apierrors.IsForbidden(err):
+			s.note("%s: not granted to the hub on this cluster", p.GroupResource())
+			return found
+		case err != nil:
+			s.note("%s: could not be listed: %s", p.GroupResource(), reason(err))
+			return found
+		}
+		for i := range page.Items {
+			for _, owner := range page.Items[i].GetOwnerReferences() {
+				found[owner.UID] = append(found[owner.UID], &page.Items[i])
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return found
+		}
+	}
+	s.note("%s: namespace %s has more than %d, the rest is not looked at", p.GroupResource(), p.namespace, pageSize*mostPages)
+	return found
+}
+
+// reason is why a request failed, without the address of the server.
+func reason(err error) string {
+	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
+		return string(r)
+	}
+	return "the cluster did not answer"
+}
+
+// rules are what the hub may do in one namespace; nil if that could not be asked.
+type rules []any
+
+var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
+
+// may says whether a list is worth asking for. Where the answer is not known to be whole, it is.
+func (s *search) may(p place) bool {
+	granted, asked := s.granted[p.namespace]
+	if !asked {
+		granted = s.rulesIn(p.namespace)
+		s.granted[p.namespace] = granted
+	}
+	return granted == nil || slices.ContainsFunc(granted, func(rule any) bool {
+		fields, _ := rule.(map[string]any)
+		has := func(field, value string) bool {
+			values, _, _ := unstructured.NestedStringSlice(fields, field)
+			return slices.Contains(values, value) || slices.Contains(values, "*")
+		}
+		_, named := fields["resourceNames"]
+		return !named && has("verbs", "list") && has("apiGroups", p.Group) && has("resources", p.Resource)
+	})
+}
+
+func (s *search) rulesIn(namespace string) rules {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
+	}}
+	answer, err := s.client.Resource(selfReviews).Create(s.ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return nil
+	}
+	found, _, _ := unstructured.NestedSlice(answer.Object, "status", "resourceRules")
+	if incomplete, _, _ := unstructured.NestedBool(answer.Object, "status", "incomplete"); incomplete || found == nil {
+		return nil
+	}
+	return found
+}

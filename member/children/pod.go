@@ -1,0 +1,31 @@
+package children
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// podState is such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": phase, ready containers, and what one of them waits for.
+func podState(pod *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	if phase == "" {
+		phase = "Pending"
+	}
+	if pod.GetDeletionTimestamp() != nil {
+		phase = "Terminating"
+	}
+	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	ready, waits := 0, ""
+	for _, s := range statuses {
+		fields, _ := s.(map[string]any)
+		if is, _, _ := unstructured.NestedBool(fields, "ready"); is {
+			ready++
+		}
+		if reason, _, _ := unstructured.NestedString(fields, "state", "waiting", "reason"); reason != "" && waits == "" {
+			waits = " " + reason
+		}
+	}
+	return fmt.Sprintf("%s %d/%d%s", phase, ready, max(len(containers), len(statuses)), waits)
+}

@@ -1,0 +1,114 @@
+package content
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/hanse-dev/hanse/canonical"
+)
+
+// Managers returns who has the field of a live object that a JSON pointer names in the manifest: the names of the field managers, sorted. Items
+// of lists are found by what identifies them, since they may be in another place in the live object. Of what the manifest does not have, the
+// places are those of the live object.
+func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
+	var at []owner
+	for e := range entries(live) {
+		if e.subresource != "" && e.subresource != scaleSubresource {
+			continue
+		}
+		if set := e.paths(); set != nil {
+			at = append(at, owner{name: e.manager, ours: e.isOurs(), set: set})
+		}
+	}
+	var around []string // who has something around the field as one value
+	var want, have any = manifest.Object, live.Object
+	steps := Steps(pointer)
+	for i, step := range steps {
+		pe, ok := elementAt(step, want, have, at)
+		if !ok {
+			return around
+		}
+		whole, parts := holders(at, pe)
+		if i == len(steps)-1 {
+			if names := append(whole, parts...); len(names) > 0 {
+				return distinct(names)
+			}
+			return around
+		}
+		if len(whole) > 0 {
+			around = distinct(whole)
+		}
+		want, have = stepInto(want, step), find(have, pe)
+		at = below(at, pe)
+	}
+	return around
+}
+
+// holders are the names of those that have a place as one, and of those that have something below it.
+func holders(at []owner, pe fieldpath.PathElement) (whole, parts []string) {
+	for _, o := range at {
+		if _, inside := o.set.Children.Get(pe); inside {
+			parts = append(parts, o.name)
+		} else if o.set.Members.Has(pe) {
+			whole = append(whole, o.name)
+		}
+	}
+	return whole, parts
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// elementAt is how managers address what a step of a pointer names. ok is false if they do not: the list is one value to them, or has no such item.
+func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElement, ok bool) {
+	wanted, isList := want.([]any)
+	items, alsoList := have.([]any)
+	if !isList && !alsoList {
+		return field(step), true
+	}
+	if !isList {
+		wanted = items
+	}
+	index, err := strconv.Atoi(step)
+	if err != nil || index < 0 || index >= len(wanted) {
+		return pe, false
+	}
+	keys, byValue := shape(at)
+	switch {
+	case keys != nil:
+		return keyElement(keys, wanted[index], items), true
+	case byValue:
+		v := value.NewValueInterface(wanted[index])
+		return fieldpath.PathElement{Value: &v}, true
+	}
+	return pe, false
+}
+
+// stepInto is what a step of a pointer leads to, nil if that is nothing.
+func stepInto(from any, step string) any {
+	switch from := from.(type) {
+	case map[string]any:
+		return from[step]
+	case []any:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(from) {
+			return from[i]
+		}
+	}
+	return nil
+}
+
+// find is what a path element leads to, nil if that is nothing.
+func find(from any, pe fieldpath.PathElement) any {
+	if pe.FieldName != nil {
+		m, _ := from.(map[string]any)
+		return m[*pe.FieldName]
+	}
+	item, _ := listOf(from, &canonical.Encoder{}).find(textOf(pe))
+	return item
+}
