@@ -21,6 +21,7 @@ type HubProcess struct {
 	PID     int
 	LogFile string
 	Metrics string // address of its metrics page, plain HTTP on loopback
+	View    string // address of its views of members
 
 	probes string
 	cmd    *exec.Cmd
@@ -51,16 +52,21 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 	if err != nil {
 		return nil, err
 	}
+	view, err := freePort()
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.OpenFile(filepath.Join(f.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
 
-	h := &HubProcess{LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", probes: "http://" + probes, ended: make(chan struct{})}
+	h := &HubProcess{LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", View: "https://" + view, probes: "http://" + probes, ended: make(chan struct{})}
 	h.cmd = exec.Command(filepath.Join(f.Bin, "hanse-hub"), append([]string{
 		"--kubeconfig", path, "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
+		"--view-bind-address", view,
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")

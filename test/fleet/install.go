@@ -64,7 +64,7 @@ func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind) err
 		k.Status = false
 		granted = append(granted, k)
 	}
-	values, err := f.valuesFile(c.Name+"-values.json", map[string]any{"grantedKinds": granted})
+	values, err := f.valuesFile(c.Name+"-values.json", map[string]any{"grantedKinds": granted, "listWorkloads": true})
 	if err != nil {
 		return err
 	}

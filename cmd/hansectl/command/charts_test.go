@@ -71,14 +71,14 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 	for name, create := range map[string]bool{"with namespaces on demand": true, "without namespaces on demand": false} {
 		t.Run(name, func(t *testing.T) {
 			objects := render(t, "hanse-member/templates/clusterrole.yaml", map[string]any{
-				"createNamespaces": create,
-				"grantedKinds":     []any{map[string]any{"apiGroups": []string{"apps"}, "resources": []string{"deployments", "statefulsets"}}},
+				"createNamespaces": create, "listWorkloads": create,
+				"grantedKinds": []any{map[string]any{"apiGroups": []string{"apps"}, "resources": []string{"deployments", "statefulsets"}}},
 			})
 			var role rbacv1.ClusterRole
 			var binding rbacv1.ClusterRoleBinding
 			convert(t, objects[0], &role)
 			convert(t, objects[1], &binding)
-			g := grants{kinds: []kindGrant{{"apps", "deployments"}, {"apps", "statefulsets"}}, createNamespaces: create}
+			g := grants{kinds: []kindGrant{{"apps", "deployments"}, {"apps", "statefulsets"}}, createNamespaces: create, listWorkloads: create}
 			if diff := cmp.Diff(role.Rules, g.rules()); diff != "" {
 				t.Errorf("rules (-chart +join):\n%s", diff)
 			}

@@ -25,6 +25,8 @@ import (
 type grants struct {
 	kinds            []kindGrant
 	createNamespaces bool
+	// listWorkloads lets the hub find what was made for a copy.
+	listWorkloads bool
 }
 
 // kindGrant is one resource that the hub may write.
@@ -61,6 +63,13 @@ func (g grants) rules() []rbacv1.PolicyRule {
 	if g.createNamespaces {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	}
+	if g.listWorkloads {
+		out = append(out,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+			rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets", "replicasets"}, Verbs: []string{"list"}},
+			rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"list"}},
+		)
+	}
 	byGroup := map[string]int{} // index of the rule
 	for _, k := range g.kinds {
 		i, found := byGroup[k.group]
@@ -77,7 +86,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 }
 
 var (
-	errManaged = errors.New("--grant and --create-namespaces cannot change what something else manages")
+	errManaged = errors.New("--grant, --create-namespaces and --list-workloads cannot change what something else manages")
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 

@@ -31,6 +31,7 @@ type join struct {
 	allowedNamespaces string
 	grants            []string
 	createNamespaces  bool
+	listWorkloads     bool
 	tokenLifetime     time.Duration
 	leavePolicy       string
 	dryRun            string
@@ -67,12 +68,12 @@ name to refresh the token; labels and what else you name are then changed, the r
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name = args[0]
 			j.allowedGiven, j.leaveGiven = cmd.Flags().Changed("allowed-namespaces"), cmd.Flags().Changed("leave-policy")
-			j.grantsGiven = cmd.Flags().Changed("grant") || cmd.Flags().Changed("create-namespaces")
+			j.grantsGiven = cmd.Flags().Changed("grant") || cmd.Flags().Changed("create-namespaces") || cmd.Flags().Changed("list-workloads")
 			wanted, kinds, err := j.parse()
 			if err != nil {
 				return usageError(cmd, err)
 			}
-			return j.run(cmd.Context(), wanted, grants{kinds: kinds, createNamespaces: j.createNamespaces})
+			return j.run(cmd.Context(), wanted, grants{kinds: kinds, createNamespaces: j.createNamespaces, listWorkloads: j.listWorkloads})
 		},
 		ValidArgsFunction: h.completeClusters,
 	}
@@ -85,6 +86,7 @@ name to refresh the token; labels and what else you name are then changed, the r
 	f.StringVar(&j.allowedNamespaces, "allowed-namespaces", "All", "Hub namespaces whose objects may go to the member: All, None, or a label selector such as team=metrics.")
 	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as group/resource; may be given more than once.")
 	f.BoolVar(&j.createNamespaces, "create-namespaces", true, "Let the hub create namespaces that objects need.")
+	f.BoolVar(&j.listWorkloads, "list-workloads", false, "Let the hub list workloads and pods, so that hansectl tree shows what was made for a copy.")
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", 0, "Request a token of this lifetime. 0 makes one that does not expire, where the member has a controller for that.")
 	f.StringVar(&j.leavePolicy, "leave-policy", string(hubv1.RemovalOrphan), "What becomes of the member's objects when it leaves: Orphan or Delete.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
