@@ -1,0 +1,162 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// tree is one run of the command.
+type tree struct {
+	hub      *hub
+	window   window
+	out      output
+	clusters []string
+	limit    int
+}
+
+func newTree(h *hub) *cobra.Command {
+	t := &tree{hub: h}
+	cmd := &cobra.Command{
+		Use:   "tree PLACEMENT",
+		Short: "Show the objects of a placement, their clusters, and what was made of them there",
+		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
+ownerReferences, down to pods.
+
+PLACEMENT is the name of a Placement of the namespace, or clusterplacement/NAME. On members it is workloads that are looked for, as far as the
+member grants these kinds to the hub; nothing of them is shown but names and how they do.`,
+		Example: `  hansectl tree metrics -n monitoring
+
+  hansectl tree clusterplacement/fleet-default --cluster cn-sha-1`,
+		Args: arguments("PLACEMENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := t.out.check(cmd); err != nil {
+				return err
+			}
+			if t.limit < 1 {
+				return usageError(cmd, errors.New("--limit is at least 1"))
+			}
+			return t.run(cmd.Context(), args[0])
+		},
+	}
+	t.out.addTo(cmd)
+	t.window.addTo(cmd.Flags())
+	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
+	cmd.Flags().IntVar(&t.limit, "limit", 50, "How many objects are shown, at most.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeClusters(cmd, nil, typed)
+	})
+	return cmd
+}
+
+func (t *tree) run(ctx context.Context, name string) error {
+	c, _, err := t.hub.connect()
+	if err != nil {
+		return err
+	}
+	placement, err := t.find(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	bindings, err := following(ctx, c, placement)
+	if err != nil {
+		return err
+	}
+	shown := view.TreeOf(view.PlacementName{Kind: placementKind(placement), Namespace: placement.GetNamespace(), Name: placement.GetName()}, bindings, t.clusters, t.limit)
+	views, err := t.window.open(ctx, t.hub, c)
+	if err != nil {
+		fmt.Fprintf(t.hub.streams.ErrOut, "warning: nothing is shown of what is on the members: %v\n", err)
+	} else {
+		shown.Notes = t.grow(ctx, views, shown)
+	}
+	return t.out.print(t.hub.streams.Out, shown)
+}
+
+// find reads the placement that is meant.
+func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.PlacementObject, error) {
+	kind, name, named := strings.Cut(text, "/")
+	var p hubv1.PlacementObject = &hubv1.Placement{}
+	key := types.NamespacedName{Name: text}
+	if named {
+		key.Name = name
+		switch strings.ToLower(kind) {
+		case "clusterplacement", "clusterplacements", "cpl":
+			p = &hubv1.ClusterPlacement{}
+		case "placement", "placements", "pl":
+		default:
+			return nil, fmt.Errorf("%q is no kind of placement: want placement or clusterplacement", kind)
+		}
+	}
+	if _, namespaced := p.(*hubv1.Placement); namespaced {
+		var err error
+		if key.Namespace, _, err = t.hub.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return nil, fmt.Errorf("finding the namespace: %w", err)
+		}
+	}
+	if err := c.Get(ctx, key, p); err != nil {
+		return nil, fmt.Errorf("reading the placement %s: %w", key, err)
+	}
+	return p, nil
+}
+
+func placementKind(p hubv1.PlacementObject) string {
+	if p.GetNamespace() == "" {
+		return "ClusterPlacement"
+	}
+	return "Placement"
+}
+
+// following are the bindings of the objects that follow a placement.
+func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	keep := func(b hubv1.BindingObject) {
+		if ref := b.BindingSpec().PlacementRef; ref != nil && ref.Kind == placementKind(p) && ref.UID == p.GetUID() {
+			out = append(out, b)
+		}
+	}
+	if p.GetNamespace() == "" {
+		err := eachBinding(ctx, c, func(b hubv1.BindingObject) { keep(b.DeepCopyObject().(hubv1.BindingObject)) })
+		return out, err
+	}
+	var list hubv1.ResourceBindingList
+	if err := c.List(ctx, &list, client.InNamespace(p.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("listing ResourceBindings in namespace %s: %w", p.GetNamespace(), err)
+	}
+	for i := range list.Items {
+		keep(&list.Items[i])
+	}
+	return out, nil
+}
+
+// askedTogether is how many objects are asked about at a time, fewer than the hub would take.
+const askedTogether = 25
+
+// grow adds what is on the members. A member that does not answer costs its own branches.
+func (t *tree) grow(ctx context.Context, views *views, shown view.Tree) (notes []string) {
+	for _, cluster := range shown.Clusters() {
+		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {
+			var answer memberview.ChildrenAnswer
+			if err := views.ask(ctx, cluster, memberview.Children, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
+				notes = append(notes, fmt.Sprintf("%s: %v", cluster, err))
+				break
+			}
+			shown.Grow(cluster, answer.Objects)
+			for _, n := range answer.Notes {
+				if n = cluster + ": " + n; !slices.Contains(notes, n) {
+					notes = append(notes, n)
+				}
+			}
+		}
+	}
+	return notes
+}

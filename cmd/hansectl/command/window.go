@@ -1,0 +1,199 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// window is how a command looks at members: through the hub, which asks whether its user may, see hub/memberview.
+type window struct{ endpoint, tokenFile string }
+
+const (
+	// endpointVariable is the environment's word for --hub-endpoint.
+	endpointVariable = "HANSE_HUB_ENDPOINT"
+	// viewService is how the hub's API server is asked to pass a request on to the hub: scheme, name and port.
+	viewService = "https:hanse-hub-view:8444"
+	askTimeout  = 40 * time.Second
+)
+
+func (w *window) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&w.endpoint, "hub-endpoint", os.Getenv(endpointVariable),
+		"Where the hub itself is reached, https://HOST:PORT, if that is not by its API server. From "+endpointVariable+" if it is not given.")
+	flags.StringVar(&w.tokenFile, "token-file", "", "File with a token that says who you are, if your kubeconfig has none.")
+}
+
+// views asks the hub about members.
+type views struct {
+	base  *url.URL
+	http  *http.Client
+	token string
+}
+
+// open finds the way to the hub. It asks nothing yet.
+func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, error) {
+	config, err := h.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the hub: %w", err)
+	}
+	v := &views{}
+	if v.token, err = w.token(config); err != nil {
+		return nil, err
+	}
+	if w.endpoint != "" {
+		if v.base, err = url.Parse(w.endpoint); err != nil || v.base.Scheme != "https" || v.base.Host == "" {
+			return nil, fmt.Errorf("--hub-endpoint %q: want https://HOST:PORT", w.endpoint)
+		}
+		certificates, err := replicaCertificates(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		v.http = &http.Client{Transport: memberview.Transport(certificates...), Timeout: askTimeout}
+		return v, nil
+	}
+	if v.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
+		return nil, fmt.Errorf("reading the address of the hub's API server: %w", err)
+	}
+	v.base = v.base.JoinPath("api", "v1", "namespaces", hubv1.SystemNamespace, "services", viewService, "proxy")
+	if v.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fmt.Errorf("connecting to the hub's API server: %w", err)
+	}
+	v.http.Timeout = askTimeout
+	return v, nil
+}
+
+// replicaCertificates are those that the hub's replicas name in their Leases.
+func replicaCertificates(ctx context.Context, c client.Client) ([]string, error) {
+	var leases coordinationv1.LeaseList
+	if err := c.List(ctx, &leases, client.InNamespace(hubv1.SystemNamespace)); err != nil {
+		return nil, fmt.Errorf("reading the Leases of the hub, which name its certificates: %w", err)
+	}
+	var out []string
+	for i := range leases.Items {
+		if found := leases.Items[i].Annotations[memberview.CertificateAnnotation]; found != "" {
+			out = append(out, found)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no replica of the hub shows what is on members: it runs without --view-bind-address")
+	}
+	return out, nil
+}
+
+var (
+	errNoToken = errors.New("your kubeconfig has no bearer token, by which alone the hub knows who you are: make one, such as with " +
+		"'kubectl create token SERVICEACCOUNT --audience " + memberview.Audience + "', and pass it by --token-file")
+	errImpersonating = errors.New("what is on members cannot be looked at as somebody else: leave out --as, --as-group and --as-uid")
+)
+
+// token is that of the file, or the one that the user's requests to the hub's API server carry.
+func (w *window) token(config *rest.Config) (string, error) {
+	if w.tokenFile != "" {
+		raw, err := os.ReadFile(w.tokenFile)
+		if err != nil {
+			return "", fmt.Errorf("reading --token-file: %w", err)
+		}
+		return strings.TrimSpace(string(raw)), nil
+	}
+	probe := &headers{}
+	wrapped, err := rest.HTTPWrappersForConfig(config, probe)
+	if err != nil {
+		return "", fmt.Errorf("reading your credentials: %w", err)
+	}
+	request, err := http.NewRequest(http.MethodGet, "https://hub.invalid", nil)
+	if err != nil {
+		return "", fmt.Errorf("reading your credentials: %w", err)
+	}
+	response, err := wrapped.RoundTrip(request)
+	if err != nil {
+		return "", fmt.Errorf("reading your credentials: %w", err)
+	}
+	_ = response.Body.Close()
+	if probe.sent.Get(transport.ImpersonateUserHeader) != "" {
+		return "", errImpersonating
+	}
+	token, ok := strings.CutPrefix(probe.sent.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		return "", errNoToken
+	}
+	return token, nil
+}
+
+// headers takes the place of a connection and keeps the headers of the request, of which some come from plugins.
+type headers struct{ sent http.Header }
+
+// RoundTrip implements http.RoundTripper.
+func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.sent = r.Header
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}
+
+// largestView is read of one answer.
+const largestView = 32 << 20
+
+// ask asks about one member.
+func (v *views) ask(ctx context.Context, cluster, what string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", cluster, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base.JoinPath(memberview.Path(cluster, what)).String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", cluster, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(memberview.TokenHeader, v.token)
+	response, err := v.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the hub about %s: %w", cluster, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, largestView))
+	if err != nil {
+		return fmt.Errorf("asking the hub about %s: %w", cluster, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return refusal(response, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("reading what the hub says about %s: %w", cluster, err)
+	}
+	return nil
+}
+
+// refusal is the error that the hub, or its API server on the way there, has answered.
+func refusal(response *http.Response, answer []byte) error {
+	status := metav1.Status{}
+	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {
+		return fmt.Errorf("the hub answered %s: %.200q", response.Status, answer)
+	}
+	err := &apierrors.StatusError{ErrStatus: status}
+	if d := status.Details; d != nil && d.Kind == "services" {
+		switch {
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("you may not reach the hub by its API server, which the ClusterRole hanse-view allows; or pass --hub-endpoint: %w", err)
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("the hub has no Service hanse-hub-view: set view.enabled of its chart, or pass --hub-endpoint: %w", err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// Diff is what the hub would change of the copies of one object.
+type Diff struct {
+	Object   memberview.Object `json:"object"`
+	Clusters []ClusterDiff     `json:"clusters"`
+	// Colours are for terminals.
+	Colours bool `json:"-"`
+}
+
+// ClusterDiff is what it would change on one cluster.
+type ClusterDiff struct {
+	Cluster string `json:"cluster"`
+	Differs bool   `json:"differs"`
+	// Diff is unified, and empty if nothing differs.
+	Diff string `json:"diff,omitempty"`
+	// Refused says why the hub would write nothing now, although there is a difference or may be one.
+	Refused *memberview.Reason `json:"refused,omitempty"`
+	// Error says why nothing could be compared.
+	Error string `json:"error,omitempty"`
+}
+
+// contextLines are shown around each change.
+const contextLines = 3
+
+// DiffOf compares what the hub answered of one cluster, or says why it did not.
+func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
+	out := ClusterDiff{Cluster: cluster, Refused: answer.Refused}
+	switch {
+	case err != nil:
+		out.Error = err.Error()
+		return out
+	case answer.After == nil && answer.Refused != nil && answer.Refused.Reason == hubv1.ReasonIsTemplate:
+		return out
+	case answer.After == nil && answer.Refused != nil:
+		out.Error, out.Refused = answer.Refused.Reason+": "+answer.Refused.Message, nil
+		return out
+	}
+	before, err := lines(answer.Before)
+	if err == nil {
+		var after []string
+		if after, err = lines(answer.After); err == nil {
+			name := cluster + "/" + id.Kind + "/" + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+			out.Diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+				A: before, B: after, FromFile: name, ToFile: name, FromDate: "on the cluster", ToDate: "as the hub would have it", Context: contextLines,
+			})
+		}
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	out.Differs = out.Diff != ""
+	return out
+}
+
+// lines are those of the YAML of an object, which may not be there.
+func lines(object map[string]any) ([]string, error) {
+	if object == nil {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return difflib.SplitLines(strings.TrimSuffix(string(text), "\n")), nil
+}
+
+const (
+	bold, red, green, cyan, plain = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+)
+
+// Write writes the differences of all clusters, one after the other.
+func (d Diff) Write(w io.Writer, _ time.Time) {
+	for _, c := range d.Clusters {
+		for text := range strings.Lines(c.Diff) {
+			text = strings.Map(func(r rune) rune {
+				if unicode.IsPrint(r) || r == '\t' {
+					return r
+				}
+				return -1
+			}, strings.TrimSuffix(text, "\n"))
+			if colour := colourOf(text); d.Colours && colour != "" {
+				text = colour + text + plain
+			}
+			fmt.Fprintln(w, text)
+		}
+	}
+}
+
+func colourOf(line string) string {
+	switch {
+	case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+		return bold
+	case strings.HasPrefix(line, "@@"):
+		return cyan
+	case strings.HasPrefix(line, "-"):
+		return red
+	case strings.HasPrefix(line, "+"):
+		return green
+	}
+	return ""
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Tree is what a placement comes to: its objects, where they are, and what was made of them there.
+type Tree struct {
+	Placement PlacementName `json:"placement"`
+	// Objects are those that are shown, of Total.
+	Objects []TreeObject `json:"objects"`
+	Total   int          `json:"total"`
+	// Notes say what could not be looked at on which cluster.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlacementName names a placement.
+type PlacementName struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// TreeObject is one object that follows the placement.
+type TreeObject struct {
+	memberview.Object
+	Clusters []TreeCluster `json:"clusters"`
+}
+
+// TreeCluster is the copy of an object on one cluster.
+type TreeCluster struct {
+	Cluster string `json:"cluster"`
+	// State is Present, Absent or Evicting, as in the binding.
+	State    hubv1.TargetState `json:"state"`
+	Applied  string            `json:"applied,omitempty"`
+	Health   hubv1.Health      `json:"health,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
+	Message  string            `json:"message,omitempty"`
+	Children []member.Child    `json:"children,omitempty"`
+}
+
+// TreeOf is the tree of some bindings, down to the clusters. Of more than most, the first are shown.
+func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
+	t := Tree{Placement: placement, Total: len(bindings)}
+	for _, b := range bindings {
+		o := TreeObject{Object: memberview.ObjectOf(hubv1.ObjectOf(b))}
+		for _, target := range b.BindingSpec().Clusters {
+			if len(clusters) > 0 && !slices.Contains(clusters, target.Name) {
+				continue
+			}
+			c := TreeCluster{Cluster: target.Name, State: target.State}
+			if row := b.BindingStatus().Row(target.Name); row != nil {
+				c.Applied, c.Health, c.Reason, c.Message = string(row.Applied), row.Health, row.Reason, row.Message
+			}
+			o.Clusters = append(o.Clusters, c)
+		}
+		slices.SortFunc(o.Clusters, func(a, b TreeCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+		t.Objects = append(t.Objects, o)
+	}
+	slices.SortFunc(t.Objects, func(a, b TreeObject) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	t.Objects = t.Objects[:min(len(t.Objects), most)]
+	return t
+}
+
+// On are the objects that are on a cluster.
+func (t Tree) On(cluster string) []memberview.Object {
+	var out []memberview.Object
+	for _, o := range t.Objects {
+		for _, c := range o.Clusters {
+			if c.Cluster == cluster {
+				out = append(out, o.Object)
+			}
+		}
+	}
+	return out
+}
+
+// Clusters are those that hold one of the objects, sorted.
+func (t Tree) Clusters() []string {
+	var out []string
+	for _, o := range t.Objects {
+		for _, c := range o.Clusters {
+			out = append(out, c.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Grow adds what was found on a cluster.
+func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
+	of := map[memberview.Object][]member.Child{}
+	for _, f := range found {
+		of[f.Object] = f.Children
+	}
+	for i := range t.Objects {
+		for j := range t.Objects[i].Clusters {
+			if c := &t.Objects[i].Clusters[j]; c.Cluster == cluster {
+				if children, asked := of[t.Objects[i].Object]; asked {
+					c.Children = children
+				}
+			}
+		}
+	}
+}
+
+// Write writes the tree.
+func (t Tree) Write(w io.Writer, _ time.Time) {
+	fmt.Fprintln(w, printable(fmt.Sprintf("%s %s", t.Placement.Kind, qualified(t.Placement.Namespace, t.Placement.Name))))
+	var below []branch
+	for _, o := range t.Objects {
+		below = append(below, o.branch(t.Placement.Namespace))
+	}
+	if more := t.Total - len(t.Objects); more > 0 {
+		below = append(below, branch{text: fmt.Sprintf("and %d more: see --limit", more)})
+	}
+	grow(w, "", below)
+	for _, n := range t.Notes {
+		line(w, "Note", n)
+	}
+}
+
+// branch is one line with those below it.
+type branch struct {
+	text  string
+	below []branch
+}
+
+func grow(w io.Writer, indent string, branches []branch) {
+	for i, b := range branches {
+		fork, next := "├─ ", "│  "
+		if i == len(branches)-1 {
+			fork, next = "└─ ", "   "
+		}
+		fmt.Fprintln(w, indent+fork+printable(b.text))
+		grow(w, indent+next, b.below)
+	}
+}
+
+// branch of an object. Its namespace is left out if the placement has it, too.
+func (o TreeObject) branch(namespace string) branch {
+	name := o.Name
+	if o.Namespace != namespace {
+		name = qualified(o.Namespace, o.Name)
+	}
+	b := branch{text: o.Kind + " " + name}
+	for _, c := range o.Clusters {
+		b.below = append(b.below, c.branch())
+	}
+	return b
+}
+
+func (c TreeCluster) branch() branch {
+	words := []string{c.Cluster}
+	switch {
+	case c.State == hubv1.TargetAbsent:
+		words = append(words, "being withdrawn")
+	case c.Applied == "":
+		words = append(words, "nothing reported yet")
+	case c.Applied != "True":
+		words = append(words, "Applied="+c.Applied)
+	}
+	if c.State == hubv1.TargetEvicting {
+		words = append(words, "evicting")
+	}
+	words = append(words, string(c.Health))
+	if c.Reason != "" && c.Reason != hubv1.ReasonApplied {
+		words = append(words, strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+	}
+	return branch{text: join(words), below: branches(c.Children)}
+}
+
+func branches(children []member.Child) []branch {
+	var out []branch
+	for _, c := range children {
+		out = append(out, branch{text: join([]string{c.Kind + " " + c.Name, string(c.Health), c.State}), below: branches(c.Children)})
+	}
+	return out
+}
+
+func join(words []string) string {
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), gap)
+}
+
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// viewer is a user of the hub's API server who has a token, and no rights but those that a test gives.
+type viewer struct {
+	*testing.T
+	kubeconfig string
+	endpoint   string
+}
+
+// newViewer makes a user who may view the members, get Widgets and what commands read in a namespace, and find the hub's replicas.
+func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer {
+	t.Helper()
+	ctx := t.Context()
+	name = ns + "-" + name
+	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: hubv1.SystemNamespace, Name: name}}
+	role := func(of string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: of, Name: name}
+	}
+	for _, o := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Rules: append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{"hanse.dev"}, Resources: []string{"placements", "overridepolicies", "resourcebindings"}, Verbs: []string{"get", "list"},
+		})},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, RoleRef: role("Role"), Subjects: subject},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, RoleRef: role("Role"), Subjects: subject},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters", "clusterplacements", "clusteroverridepolicies"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{ns}, Verbs: []string{"get"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role("ClusterRole"), Subjects: subject},
+		// The role that the chart has made for this.
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-members"}, Subjects: subject, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-view",
+		}},
+	} {
+		must(t, suite.Hub.Create(ctx, o))
+		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), o) })
+	}
+	token, err := suite.Hub.Token(ctx, name)
+	must(t, err)
+	kubeconfig, err := suite.Hub.KubeconfigFor(token, false)
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(path, kubeconfig, 0o600))
+	return viewer{T: t, kubeconfig: path, endpoint: suite.hub.View}
+}
+
+// hansectl runs a command as the user and returns what it prints, with its exit code.
+func (v viewer) hansectl(args ...string) (stdout, stderr string, code int) {
+	v.Helper()
+	cmd := exec.CommandContext(v.Context(), filepath.Join(suite.Bin, "hansectl"), append(args, "--kubeconfig", v.kubeconfig, "--hub-endpoint", v.endpoint)...)
+	var out, fault strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &fault
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		v.Fatal(err)
+	}
+	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
+}
+
+// says runs a command that is to end with a code, and to say these words.
+func (v viewer) says(code int, words []string, args ...string) string {
+	v.Helper()
+	out, fault, got := v.hansectl(args...)
+	if got != code {
+		v.Errorf("hansectl %v ends with %d, want %d:\n%s%s\nend of the hub's log:\n%s", args, got, code, out, fault, suite.hub.LogTail())
+	}
+	for _, want := range words {
+		if !strings.Contains(out+fault, want) {
+			v.Errorf("hansectl %v does not say %q:\n%s%s", args, want, out, fault)
+		}
+	}
+	return out
+}
+
+// getWidgets is the right to read Widgets.
+var getWidgets = rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
+
+// TestUsersSeeWhatTheHubWouldChangeOnMembers compares as a user who has no credentials of any member.
+func TestUsersSeeWhatTheHubWouldChangeOnMembers(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := widget(ns, "compared")
+	placeWidgets(t, ns, shanghai, singapore)
+	override(t, ns, "sizes", replicasRule("shanghai", 5, inRegion("cn-shanghai")))
+	must(t, suite.Hub.Create(ctx, w))
+	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 3) })
+	reader := newViewer(t, ns, "reader", getWidgets)
+	diff := []string{"diff", "widget", "compared", "-n", ns}
+
+	if out := reader.says(0, nil, diff...); out != "" {
+		t.Errorf("nothing differs, and it prints %s", out)
+	}
+	changed := fmt.Sprintf(`
+apiVersion: hanse.dev/v1alpha1
+kind: OverridePolicy
+metadata: {namespace: %s, name: sizes}
+spec:
+  resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}]
+  rules:
+  - name: shanghai
+    clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: cn-shanghai}}}
+    patches: [{op: replace, path: /spec/replicas, value: %%d}]
+`, ns)
+	policy := func(replicas int) string {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		must(t, os.WriteFile(path, fmt.Appendf(nil, changed, replicas), 0o600))
+		return path
+	}
+	reader.says(2, []string{shanghai + ": ", "may not create it"}, append(diff, "-f", policy(7))...)
+	author := newViewer(t, ns, "author", getWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}})
+	out := author.says(1, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7"}, append(diff, "-f", policy(7))...)
+	if strings.Contains(out, singapore) || strings.Contains(out, "managedFields") {
+		t.Errorf("it tells more than what differs:\n%s", out)
+	}
+	author.says(0, nil, append(diff, "-f", policy(7), "--cluster", singapore)...)
+	must(t, replicasOn(ctx, shanghai, w, 5))
+
+	t.Run("what was changed on a member is put back, and until then it differs", func(t *testing.T) {
+		var p hubv1.Placement
+		must(t, suite.Hub.Get(ctx, types.NamespacedName{Namespace: ns, Name: "widgets"}, &p))
+		must(t, suite.Hub.Patch(ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":true}}}`))))
+		copied, err := on(ctx, shanghai, w)
+		must(t, err)
+		eventually(t, normal, func() error {
+			return suite.Members[shanghai].Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":9}}`)), client.FieldOwner("kubectl-edit"))
+		})
+		eventually(t, normal, func() error {
+			out, fault, code := reader.hansectl(diff...)
+			if code != 1 || !strings.Contains(out, "-  replicas: 9") || !strings.Contains(out, "+  replicas: 5") || !strings.Contains(fault, "Suspended") {
+				return fmt.Errorf("it ends with %d:\n%s%s", code, out, fault)
+			}
+			return nil
+		})
+		must(t, suite.Hub.Patch(ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":false}}}`))))
+		eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
+	})
+	t.Run("who may not get the object sees nothing of its copies", func(t *testing.T) {
+		one := getWidgets
+		one.ResourceNames = []string{"another"}
+		narrow := newViewer(t, ns, "narrow", one)
+		narrow.says(2, []string{shanghai + ": ", "may not get"}, diff...)
+		narrow.says(0, []string{"Widget compared", "may not get"}, "tree", "widgets", "-n", ns)
+	})
+	t.Run("without a token nobody is known", func(t *testing.T) {
+		out, err := suite.Hansectl(ctx, append(diff, "--hub-endpoint", suite.hub.View)...)
+		if err == nil || !strings.Contains(err.Error(), "your kubeconfig has no bearer token") {
+			t.Errorf("got %v: %s", err, out)
+		}
+	})
+}
+
+// TestATreeGoesDownToPods follows a Deployment to the pods that its members' controllers make.
+func TestATreeGoesDownToPods(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	place(t, ns, "workloads", hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}, hubv1.PlacementSpec{
+		Clusters: hubv1.ClusterSelection{Names: []string{shanghai, singapore}}, HubExecution: hubv1.HubExecutionAllowed,
+	})
+	placeWidgets(t, ns, shanghai)
+	d := &unstructured.Unstructured{}
+	must(t, json.Unmarshal(fmt.Appendf(nil, `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": %q, "name": "web"}, "spec": {
+	  "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+	  "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "example.com/web:1"}]}}}}`, ns), d))
+	must(t, suite.Hub.Create(ctx, d))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), d) })
+	must(t, suite.Hub.Create(ctx, widget(ns, "alone")))
+	v := newViewer(t, ns, "reader", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}, getWidgets)
+	eventually(t, normal, func() error {
+		out, fault, code := v.hansectl("tree", "workloads", "-n", ns)
+		if code != 0 || strings.Count(out, "Pod web-") != 4 || strings.Count(out, "ReplicaSet web-") != 2 || strings.Count(out, "Running 1/1") != 4 {
+			return fmt.Errorf("it ends with %d:\n%s%s", code, out, fault)
+		}
+		return nil
+	})
+	v.says(0, []string{"Placement " + ns + "/workloads", "└─ Deployment web", "├─ " + singapore, "└─ " + shanghai}, "tree", "workloads", "-n", ns)
+	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns) // for which all kinds are listed
+	var told struct {
+		Total   int
+		Objects []struct {
+			Clusters []struct{ Children []struct{ Kind string } }
+		}
+	}
+	must(t, json.Unmarshal([]byte(v.says(0, nil, "tree", "placement/workloads", "-n", ns, "-o", "json")), &told))
+	if told.Total != 1 || len(told.Objects) != 1 || len(told.Objects[0].Clusters) != 2 || told.Objects[0].Clusters[0].Children[0].Kind != "ReplicaSet" {
+		t.Errorf("as JSON it says %+v", told)
+	}
+}
