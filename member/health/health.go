@@ -1,17 +1,24 @@
-// Package health judges one member object and projects its status, from the object alone: no client, no clock, no memory.
+// Package health judges one member object and projects its status, from the object and what its definition says: no client, no clock,
+// no memory.
 //
-// Assess judges built-in kinds by kstatus, and custom resources by its generic rules and what they leave open:
-//   - a resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet;
-//   - conditions are read by the conventions of the ecosystem, the worst one wins, and a condition that lags behind
-//     metadata.generation speaks of an older spec;
-//   - Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an operator
-//     reports the same while a set starts, while it rolls and after pods were lost, and telling these apart needs a clock.
+// Assess judges built-in kinds by kstatus, and custom resources by its generic rules and what they leave open. The worst of these counts:
+//   - Conditions, by the conventions of the ecosystem. One that lags behind metadata.generation speaks of an older spec.
+//   - Words: phases, states and healths, and the printer columns of the kind that tell how an object fares.
+//   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has them.
 //
-// Pods are not judged: kstatus reads the clock for them. A kind without status is Healthy when it exists.
+// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. Kinds whose status nobody
+// writes are known by name. An object that is paused by its own spec is judged by the status that it has, of whatever generation.
+//
+// Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an operator reports the
+// same while a set starts, while it rolls and after pods were lost, and telling these apart needs a clock.
+//
+// Pods are not judged: kstatus reads the clock for them. A kind without status is Healthy when it exists. What the conventions cannot
+// tell, an Expression of the placement does.
 package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +37,7 @@ const (
 	ReasonNotJudged             = "NotJudged"
 	ReasonGenerationNotObserved = "GenerationNotObserved"
 	ReasonJobRunning            = "JobRunning"
+	ReasonReplicas              = "ReplicasDiffer"
 )
 
 const (
@@ -49,23 +57,30 @@ var (
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Assess judges an object. hasStatusSchema says that its kind is a custom resource whose schema has a status.
-func Assess(obj *unstructured.Unstructured, hasStatusSchema bool) Verdict {
+// Assess judges an object by the conventions of its kind.
+func Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
 		return verdict(hubv1.HealthUnknown, ReasonStatusUnreadable, "there is no object to judge")
 	case terminating(obj):
 		return verdict(hubv1.HealthProgressing, ReasonTerminating, "the object is being deleted")
-	case obj.GroupVersionKind().GroupKind() == pod:
+	}
+	gk := obj.GroupVersionKind().GroupKind()
+	if gk == pod {
 		return verdict(hubv1.HealthUnknown, ReasonNotJudged, "pods are not judged")
 	}
-	if observed := ownObservedGeneration(obj); observed >= 0 && observed < obj.GetGeneration() {
-		return notObserved(observed, obj.GetGeneration())
+	isBuiltIn := status.GetLegacyConditionsFn(obj) != nil
+	generation := obj.GetGeneration()
+	if !isBuiltIn && paused(obj) {
+		generation = 0 // nobody is to observe the newest one
 	}
-	if status.GetLegacyConditionsFn(obj) != nil {
+	if observed := ownObservedGeneration(obj); observed >= 0 && observed < generation {
+		return notObserved(observed, generation)
+	}
+	if isBuiltIn {
 		return builtIn(obj)
 	}
-	return customResource(obj, hasStatusSchema)
+	return customResource(obj, gk, generation, c)
 }
 
 // builtIn judges a kind for which kstatus has rules.
@@ -109,17 +124,54 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 
 // customResource judges a kind that only its conventions are known of. The generic rules of kstatus are among them, read here from
 // whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is not.
-func customResource(obj *unstructured.Unstructured, hasStatusSchema bool) Verdict {
-	if v, judged := byConditions(conditionsOf(obj), obj.GetGeneration()); judged {
-		return v
+func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
+	status := statusOf(obj)
+	worst, speak := byConditions(conditionsOf(obj), generation, c)
+	if worst.Reason == ReasonGenerationNotObserved {
+		return worst
 	}
-	if v, judged := byPhase(statusOf(obj)); judged {
-		return v
+	judged := speak
+	weigh := func(v Verdict, ok bool) {
+		judged = judged || ok
+		if ok && worse(v.Health, worst.Health) {
+			worst = v
+		}
 	}
-	if hasStatusSchema && len(statusOf(obj)) == 0 {
+	weigh(byStatedErrors(status))
+	weigh(byWords(status, c, speak, paused(obj)))
+	weigh(byReplicas(obj.Object, c.Scale))
+	if !judged && c.HasStatus && isEmpty(status) && !isSilent(gk) {
 		return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
 	}
-	return Verdict{Health: hubv1.HealthHealthy}
+	return worst
+}
+
+// isEmpty is true for a status that nobody has filled in: without fields, or with empty lists and objects alone.
+func isEmpty(status map[string]any) bool {
+	for _, value := range status {
+		switch v := value.(type) {
+		case nil:
+		case map[string]any:
+			if !isEmpty(v) {
+				return false
+			}
+		case []any:
+			if len(v) > 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// pauses are fields of a spec whose true asks the operator to leave the object as it is.
+var pauses = []string{"paused", "pause", "suspend", "suspended"}
+
+func paused(obj *unstructured.Unstructured) bool {
+	spec, _ := obj.Object["spec"].(map[string]any)
+	return slices.ContainsFunc(pauses, func(name string) bool { return spec[name] == true })
 }
 
 func notObserved(observed, generation int64) Verdict {

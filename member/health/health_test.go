@@ -192,7 +192,7 @@ func TestAssess(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Assess(object(t, strings.ReplaceAll(tc.manifest, "\n", " ")), tc.hasStatus)
+			got := Assess(object(t, strings.ReplaceAll(tc.manifest, "\n", " ")), Conventions{HasStatus: tc.hasStatus})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
@@ -205,7 +205,7 @@ func TestVerdictFitsARow(t *testing.T) {
 	c := obj.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)
 	c["reason"] = strings.Repeat("Very long reason-", 10)
 	c["message"] = strings.Repeat("上海\n", 200) + "\xff"
-	got := Assess(obj, true)
+	got := Assess(obj, Conventions{HasStatus: true})
 	if n := utf8.RuneCountInString(got.Message); n != maxMessage || !utf8.ValidString(got.Message) {
 		t.Errorf("message of %d characters: %q", n, got.Message)
 	}
@@ -216,7 +216,7 @@ func TestVerdictFitsARow(t *testing.T) {
 
 func TestNoObjectIsUnknown(t *testing.T) {
 	for _, obj := range []*unstructured.Unstructured{nil, {}} {
-		if got := Assess(obj, true); got.Health != hubv1.HealthUnknown {
+		if got := Assess(obj, Conventions{HasStatus: true}); got.Health != hubv1.HealthUnknown {
 			t.Errorf("%v", got)
 		}
 		if got := ObservedGeneration(obj); got != -1 {
@@ -265,7 +265,7 @@ func FuzzAssess(f *testing.F) {
 		if json.Unmarshal(data, &content) != nil {
 			return
 		}
-		v := Assess(&unstructured.Unstructured{Object: content}, hasStatus)
+		v := Assess(&unstructured.Unstructured{Object: content}, Conventions{HasStatus: hasStatus})
 		if utf8.RuneCountInString(v.Message) > maxMessage || len(v.Reason) > maxReason || v.Health == "" {
 			t.Errorf("verdict %+v", v)
 		}

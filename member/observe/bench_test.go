@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // The widget is an object of 1 KiB with two managers.
@@ -24,6 +26,6 @@ func BenchmarkNewRecord(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		newRecord(u, true)
+		newRecord(u, health.Conventions{HasStatus: true}, nil)
 	}
 }

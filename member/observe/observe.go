@@ -21,12 +21,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState, OnUse and HasStatus.
+// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions and Wishes.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
@@ -34,9 +35,11 @@ type Options struct {
 	Client dynamic.Interface
 	// Resolve finds the resource of a kind; see kindwatch.Options.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// HasStatus says that a kind is a custom resource with a status, as the member's discovery shows by "<plural>/status".
-	// Unset means no. It must answer from memory.
-	HasStatus func(schema.GroupVersionKind) bool
+	// Conventions are those of a kind; unset means none. It must answer from memory.
+	Conventions func(schema.GroupVersionKind) health.Conventions
+	// Wishes are those of an object's placement, the same pointer as long as they are the same; unset means that there are none. It must
+	// answer from memory: it is asked at every event.
+	Wishes func(hubv1.ObjectIdentity) *health.Wishes
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
 	// Handler is told of changed observations, those of the first list included. It must not block.
@@ -56,24 +59,34 @@ type Observer struct {
 	mu      sync.Mutex
 	holders map[schema.GroupVersionKind]map[types.NamespacedName]struct{}
 	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that still linger
+	rereads map[schema.GroupVersionKind]bool        // kinds that are about to be read again
 	linger  time.Duration
+	gather  time.Duration
 	used    int  // kinds in use, as counted in the metric
 	ended   bool // ctx is: nothing is in use any more
 }
 
 // New returns an Observer that watches nothing yet. Its watches end with ctx.
 func New(ctx context.Context, o Options) *Observer {
+	if o.Conventions == nil {
+		o.Conventions = func(schema.GroupVersionKind) health.Conventions { return health.Conventions{} }
+	}
+	if o.Wishes == nil {
+		o.Wishes = func(hubv1.ObjectIdentity) *health.Wishes { return nil }
+	}
 	ob := &Observer{
-		ctx: ctx, options: o, linger: linger,
+		ctx: ctx, options: o, linger: linger, gather: gather,
 		holders: map[schema.GroupVersionKind]map[types.NamespacedName]struct{}{},
 		ending:  map[schema.GroupVersionKind]*time.Timer{},
+		rereads: map[schema.GroupVersionKind]bool{},
 	}
 	ob.watches = kindwatch.New(kindwatch.Options{
 		Client:        o.Client,
 		Resolve:       o.Resolve,
 		LabelSelector: hubv1.HubLabel + "=" + string(o.HubUID),
 		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
-			return newRecord(u, o.HasStatus != nil && o.HasStatus(u.GroupVersionKind())), nil
+			gvk := u.GroupVersionKind()
+			return newRecord(u, o.Conventions(gvk), o.Wishes(identity(gvk, u))), nil
 		},
 		Handler: ob.changed,
 		OnState: func(gvk schema.GroupVersionKind, s kindwatch.State) {
@@ -187,6 +200,9 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
+	if after != nil && after.common.Value().wishes != ob.options.Wishes(after.identity()) {
+		ob.reread(after.common.Value().gvk) // they changed since the object was looked at
+	}
 	switch {
 	case after == nil && before == nil:
 	case after == nil:

@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
 )
 
@@ -109,8 +110,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(cancel)
 	w.observer = observe.New(ctx, observe.Options{
 		Cluster: "m1", Client: client, HubUID: hubUID,
-		Resolve:   func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return widgets, nil },
-		HasStatus: func(schema.GroupVersionKind) bool { return true },
+		Resolve:     func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return widgets, nil },
+		Conventions: func(schema.GroupVersionKind) health.Conventions { return health.Conventions{HasStatus: true} },
 		Handler: func(cluster string, o member.Observation, content, gone bool) {
 			if cluster != "m1" {
 				t.Errorf("told of cluster %q", cluster)

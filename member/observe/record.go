@@ -48,6 +48,8 @@ type common struct {
 	paused time.Time
 	health hubv1.Health
 	reason string
+	// wishes are those by which health and status were read.
+	wishes *health.Wishes
 }
 
 var nothing = &metav1.ObjectMeta{}
@@ -65,12 +67,12 @@ func (r *record) GetUID() types.UID { return r.uid }
 func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
 // newRecord computes the observation of a whole object.
-func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
+func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wishes *health.Wishes) *record {
 	r := &record{
 		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
 		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
 	}
-	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil}
+	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil, wishes: wishes}
 	annotation := annotations(u)
 	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
@@ -89,10 +91,10 @@ func newRecord(u *unstructured.Unstructured, hasStatus bool) *record {
 		}
 	}
 	r.hash, _ = content.Hash(u)
-	v := health.Assess(u, hasStatus)
+	v := wishes.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, v.Reason, strings.Clone(v.Message)
 	if status, ok := u.Object["status"].(map[string]any); ok {
-		r.observed = bytes.Clone(health.Project(status)) // no longer than needed
+		r.observed = bytes.Clone(wishes.Project(status)) // no longer than needed
 	}
 	r.common = unique.Make(c)
 	return r

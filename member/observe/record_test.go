@@ -12,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
+
+var custom = health.Conventions{HasStatus: true}
 
 // decoded is an object as a watch brings it.
 func decoded(t *testing.T, name, specText string) *unstructured.Unstructured {
@@ -60,7 +63,7 @@ func TestARecordDoesNotGrowWithTheObject(t *testing.T) {
 		before := settled()
 		records := make([]*record, many)
 		for i := range records {
-			records[i] = newRecord(decoded(t, fmt.Sprintf("web-%05d", i), strings.Repeat("s", specBytes)), true)
+			records[i] = newRecord(decoded(t, fmt.Sprintf("web-%05d", i), strings.Repeat("s", specBytes)), custom, nil)
 		}
 		after := settled()
 		runtime.KeepAlive(records)
@@ -97,7 +100,7 @@ func TestNonsenseOnTheMemberIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := decoded(t, "web", "")
 			u.SetAnnotations(tc.annotations)
-			o := newRecord(u, false).observation()
+			o := newRecord(u, health.Conventions{}, nil).observation()
 			if (o.OwnerUID != "") != tc.owner || o.Digest != tc.digest || o.Paused.IsZero() == tc.paused {
 				t.Errorf("%+v", o)
 			}
@@ -126,9 +129,9 @@ func TestWhatCountsAsContent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			before, u := newRecord(decoded(t, "web", "s"), true), decoded(t, "web", "s")
+			before, u := newRecord(decoded(t, "web", "s"), custom, nil), decoded(t, "web", "s")
 			tc.edit(u)
-			after := newRecord(u, true)
+			after := newRecord(u, custom, nil)
 			if before.equal(after) != tc.equal || before.sameContent(after) != tc.content {
 				t.Errorf("equal %v, same content %v", before.equal(after), before.sameContent(after))
 			}

@@ -1,0 +1,106 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// conventionsHold is how long those of a kind are relied on: definitions change when an operator is upgraded.
+const conventionsHold = 10 * time.Minute
+
+// conventions are what the hub's definitions tell of how the statuses of kinds are read. It is the hub's that is asked, once for all
+// members: a definition may have a megabyte, and a path that a member's objects do not have says nothing of them.
+type conventions struct {
+	reader client.Reader // uncached: a definition is large and an informer would keep all of them
+	mapper meta.RESTMapper
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*kindConventions
+}
+
+type kindConventions struct {
+	mu    sync.Mutex // held by whoever asks; the rest is guarded by conventions.mu
+	known health.Conventions
+	read  time.Time // zero before the first answer
+	again bool      // they are being asked for once more
+}
+
+func (c *conventions) kind(gvk schema.GroupVersionKind) *kindConventions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds == nil {
+		c.kinds = map[schema.GroupVersionKind]*kindConventions{}
+	}
+	if c.kinds[gvk] == nil {
+		c.kinds[gvk] = &kindConventions{}
+	}
+	return c.kinds[gvk]
+}
+
+// of answers from memory: those of a kind that nobody has learned are empty. Old ones are learned anew meanwhile.
+func (c *conventions) of(gvk schema.GroupVersionKind) health.Conventions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.kinds[gvk]
+	if k == nil {
+		return health.Conventions{}
+	}
+	if !k.again && !k.read.IsZero() && c.clock.Since(k.read) >= conventionsHold {
+		k.again = true
+		go func() {
+			c.learn(context.Background(), gvk)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			k.again = false
+		}()
+	}
+	return k.known
+}
+
+// learn asks the hub unless it was asked lately. A definition that cannot be read leaves what is known as it is: an object is judged by
+// less then, which is what happens to one without a definition.
+func (c *conventions) learn(ctx context.Context, gvk schema.GroupVersionKind) health.Conventions {
+	k := c.kind(gvk)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.mu.Lock()
+	known, fresh := k.known, !k.read.IsZero() && c.clock.Since(k.read) < conventionsHold
+	c.mu.Unlock()
+	if fresh {
+		return known
+	}
+	if now, ok := c.ask(ctx, gvk); ok {
+		c.mu.Lock()
+		k.known, k.read = now, c.clock.Now()
+		c.mu.Unlock()
+		return now
+	}
+	return known
+}
+
+func (c *conventions) ask(ctx context.Context, gvk schema.GroupVersionKind) (health.Conventions, bool) {
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return health.Conventions{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var definition apiextensionsv1.CustomResourceDefinition
+	err = c.reader.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, &definition)
+	if err != nil {
+		return health.Conventions{}, apierrors.IsNotFound(err) // a kind that is built in, or aggregated
+	}
+	return health.ReadConventions(&definition, gvk.Version), true
+}

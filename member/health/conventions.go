@@ -1,0 +1,119 @@
+package health
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Conventions are what the definition of a kind tells of how its status is to be read. The zero value is that of a kind of which
+// nothing is known, or that has no status.
+type Conventions struct {
+	// HasStatus says that it is a custom resource whose status somebody writes.
+	HasStatus bool
+	// Scale are the paths of the scale subresource; the zero value means that it has none.
+	Scale Scale
+	// Columns are the printer columns that tell how an object fares.
+	Columns []Column
+}
+
+// Scale says where an object has its replicas, as the names of nested fields.
+type Scale struct {
+	Spec, Status []string
+	// Selector is empty if the definition names none.
+	Selector []string
+}
+
+// Column is a printer column over a field of the status, or over the status of a condition.
+type Column struct {
+	Name string
+	// Path are the names of nested fields; Condition is the type of a condition instead.
+	Path      []string
+	Condition string
+}
+
+// maxColumns bounds what is kept of one definition.
+const maxColumns = 8
+
+// ReadConventions reads those of one version of a custom resource. HasStatus says that it has a status subresource.
+func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version string) Conventions {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if i < 0 {
+		return Conventions{}
+	}
+	v := &crd.Spec.Versions[i]
+	var out Conventions
+	if v.Subresources != nil {
+		out.HasStatus = v.Subresources.Status != nil
+		out.Scale = readScale(v.Subresources.Scale)
+	}
+	for _, c := range v.AdditionalPrinterColumns {
+		if column, ok := readColumn(c); ok && len(out.Columns) < maxColumns {
+			out.Columns = append(out.Columns, column)
+		}
+	}
+	return out
+}
+
+func readScale(s *apiextensionsv1.CustomResourceSubresourceScale) Scale {
+	if s == nil {
+		return Scale{}
+	}
+	out := Scale{Spec: fieldsOf(s.SpecReplicasPath, "spec"), Status: fieldsOf(s.StatusReplicasPath, "status")}
+	if s.LabelSelectorPath != nil {
+		out.Selector = fieldsOf(*s.LabelSelectorPath, "status")
+	}
+	if out.Spec == nil || out.Status == nil {
+		return Scale{}
+	}
+	return out
+}
+
+var (
+	plainPath     = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
+	conditionPath = regexp.MustCompile(`^\.status\.conditions\[\?\(\s*@\.type\s*==\s*["']([A-Za-z0-9./_-]+)["']\s*\)\]\.status$`)
+)
+
+// fieldsOf returns the names in a path such as .status.replicas below the given field, or nil if it is none.
+func fieldsOf(path, below string) []string {
+	if !plainPath.MatchString(path) {
+		return nil
+	}
+	names := strings.Split(path[1:], ".")
+	if len(names) < 2 || names[0] != below {
+		return nil
+	}
+	return names
+}
+
+// telling are names of columns, in lower case, whose value says how an object fares.
+var telling = []string{
+	"status", "state", "phase", "ready", "health", "healthy", "available", "synced", "reconciled", "accepted", "programmed", "installed",
+	"succeeded", "valid",
+}
+
+func readColumn(c apiextensionsv1.CustomResourceColumnDefinition) (Column, bool) {
+	words := strings.Fields(strings.ToLower(c.Name))
+	if len(words) == 0 || !slices.Contains(telling, words[len(words)-1]) && !slices.Contains(telling, words[0]) {
+		return Column{}, false
+	}
+	if found := conditionPath.FindStringSubmatch(c.JSONPath); found != nil {
+		return Column{Name: c.Name, Condition: found[1]}, true
+	}
+	if path := fieldsOf(c.JSONPath, "status"); path != nil {
+		return Column{Name: c.Name, Path: path}, true
+	}
+	return Column{}, false
+}
+
+// at returns the value at a path of nested fields, or nil.
+func at(object map[string]any, path []string) any {
+	var value any = object
+	for _, name := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[name]
+	}
+	return value
+}

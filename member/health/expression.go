@@ -1,0 +1,116 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// Reasons of verdicts of an Expression.
+const (
+	ReasonByExpression     = "HealthExpression"
+	ReasonExpressionFailed = "HealthExpressionFailed"
+)
+
+// Wishes are what the placement of an object wants of its status beside what every object gets. They are shared and never changed; nil
+// means that it wants nothing.
+type Wishes struct {
+	// Expression judges the object in place of the conventions, unless it is nil.
+	Expression *Expression
+	// Paths are JSON pointers to the status fields that its reducers merge.
+	Paths []string
+}
+
+// Assess judges an object as it is wished, or else by the conventions of its kind.
+func (w *Wishes) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
+	if w == nil || w.Expression == nil {
+		return Assess(obj, c)
+	}
+	return w.Expression.Assess(obj)
+}
+
+// Project projects a status, with what is wished of it.
+func (w *Wishes) Project(status map[string]any) []byte {
+	if w == nil {
+		return Project(status)
+	}
+	return Project(status, w.Paths...)
+}
+
+// costLimit bounds one evaluation to some milliseconds: it may go through the objects of a status.
+const costLimit = 100_000
+
+var environment = expression.NewEnvironment(costLimit, map[string]*cel.Type{"object": cel.DynType})
+
+// Expression is the healthExpression of a placement.
+type Expression struct {
+	compiled *expression.Expression
+	err      error
+}
+
+// Compile reads an expression. With an error there is an Expression as well: objects that it should judge are Unknown.
+func Compile(text string) (*Expression, error) {
+	compiled, err := environment.CompileValue(text, cel.BoolType, cel.StringType, cel.MapType(cel.StringType, cel.DynType))
+	if err != nil {
+		err = fmt.Errorf("reading the health expression: %w", err)
+	}
+	return &Expression{compiled: compiled, err: err}, err
+}
+
+// Assess judges an object. One that is being deleted is Progressing whatever the expression says.
+func (e *Expression) Assess(obj *unstructured.Unstructured) Verdict {
+	switch {
+	case obj == nil || obj.Object == nil:
+		return Assess(obj, Conventions{})
+	case terminating(obj):
+		return Assess(obj, Conventions{})
+	case e.err != nil:
+		return expressionFailed(e.err.Error())
+	}
+	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)
+	if failure := (*expression.Failure)(nil); errors.As(err, &failure) {
+		return expressionFailed(failure.Where())
+	} else if err != nil {
+		return expressionFailed("the evaluation failed")
+	}
+	switch value := value.(type) {
+	case bool:
+		if value {
+			return Verdict{Health: hubv1.HealthHealthy}
+		}
+		return verdict(hubv1.HealthDegraded, ReasonByExpression, "the placement's health expression is false")
+	case string:
+		return fromWord(value, "")
+	case map[string]any:
+		word, _ := value["health"].(string)
+		message, _ := value["message"].(string)
+		return fromWord(word, message)
+	}
+	return expressionFailed(notAVerdict)
+}
+
+const notAVerdict = "the result is neither a bool, nor one of Healthy, Progressing, Degraded and Unknown, nor a map with such a health and a message"
+
+// fromWord is the verdict that an expression gave in a word.
+func fromWord(word, message string) Verdict {
+	h := hubv1.Health(word)
+	switch h {
+	case hubv1.HealthHealthy:
+		return Verdict{Health: h}
+	case hubv1.HealthProgressing, hubv1.HealthDegraded, hubv1.HealthUnknown:
+		if message == "" {
+			message = "by the placement's health expression"
+		}
+		return verdict(h, ReasonByExpression, message)
+	}
+	return expressionFailed(notAVerdict)
+}
+
+func expressionFailed(why string) Verdict {
+	return verdict(hubv1.HealthUnknown, ReasonExpressionFailed, why)
+}

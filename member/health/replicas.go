@@ -1,0 +1,58 @@
+package health
+
+import (
+	"fmt"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if that shows no difference.
+// What a status does not count is not missing: many operators leave out a number of which they do not know.
+func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
+	wanted, ok := integer(at(object, specReplicas))
+	if scale.Spec != nil {
+		if wanted, ok = integer(at(object, scale.Spec)); !ok {
+			return Verdict{}, false
+		}
+		has, counted := integer(at(object, scale.Status))
+		if counted && has != wanted && inForce(object, scale) {
+			return fewer(has, wanted, ""), true
+		}
+		// Elsewhere than in spec.replicas these may be shards or partitions, of which each has replicas of its own.
+		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
+	}
+	if !ok {
+		return Verdict{}, false
+	}
+	for _, c := range counters {
+		if has, counted := integer(at(object, c.path)); counted && has < wanted {
+			return fewer(has, wanted, c.word), true
+		}
+	}
+	return Verdict{}, false
+}
+
+var (
+	specReplicas = []string{"spec", "replicas"}
+	counters     = []struct {
+		path []string
+		word string
+	}{
+		{[]string{"status", "updatedReplicas"}, " updated"},
+		{[]string{"status", "readyReplicas"}, " ready"},
+		{[]string{"status", "availableReplicas"}, " available"},
+	}
+)
+
+// inForce is false for an object that is not scaled in the mode that it is in: it counts no replicas, and selects no pods.
+func inForce(object map[string]any, scale Scale) bool {
+	if scale.Selector == nil {
+		return true
+	}
+	selector, _ := at(object, scale.Selector).(string)
+	return selector != ""
+}
+
+func fewer(has, wanted int64, word string) Verdict {
+	return verdict(hubv1.HealthProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas are there%s", has, wanted, word))
+}

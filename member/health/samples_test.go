@@ -1,0 +1,23 @@
+package health
+
+import (
+	"testing"
+
+	"github.com/hanse-dev/hanse/test/operators"
+)
+
+// What somebody who runs an operator says of an object, from its status and its definition alone.
+func TestSamplesOfOperators(t *testing.T) {
+	for _, s := range operators.Samples(t) {
+		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {
+			gvk := s.Object.GroupVersionKind()
+			got := Assess(s.Object, ReadConventions(operators.Definition(t, gvk.GroupKind()), gvk.Version))
+			if got.Health != s.Verdict {
+				t.Errorf("%s (%s: %s), want %s: %s", got.Health, got.Reason, got.Message, s.Verdict, s.Why)
+			}
+			if (got.Health == "Healthy") != (got.Reason == "" && got.Message == "") {
+				t.Errorf("reason %q and message %q of an object that is %s", got.Reason, got.Message, got.Health)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package operators
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// module is one release of an operator, and where its module has the definitions that the samples need.
+type module struct {
+	version string // path@version
+	sum     string // of its content, as in go.sum
+	files   []string
+}
+
+// Definitions are those of the samples' kinds. The modules are downloaded once and kept in Go's module cache. A short test run is
+// skipped.
+func Definitions(t testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: definitions are read from Go modules, which may have to be downloaded")
+	}
+	definitions, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definitions
+}
+
+var load = sync.OnceValues(func() (map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, error) {
+	folders, err := download()
+	if err != nil {
+		return nil, err
+	}
+	out := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
+	for _, m := range modules {
+		for _, file := range m.files {
+			text, err := os.ReadFile(filepath.Join(folders[m.version], file))
+			if err != nil {
+				return nil, fmt.Errorf("reading a definition of %s: %w", m.version, err)
+			}
+			if err := documents(text, func(document []byte) error { return add(out, document) }); err != nil {
+				return nil, fmt.Errorf("reading %s of %s: %w", file, m.version, err)
+			}
+		}
+	}
+	return out, nil
+})
+
+func add(to map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, document []byte) error {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(document, &crd); err != nil {
+		return err
+	}
+	if crd.Kind == "CustomResourceDefinition" {
+		to[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = &crd
+	}
+	return nil
+}
+
+// download returns the folder of each module. It runs outside of any module: the operators are nobody's dependencies.
+func download() (folders map[string]string, err error) {
+	outside, err := os.MkdirTemp("", "hanse-operators-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(outside)) }()
+	args := []string{"mod", "download", "-json"}
+	for _, m := range modules {
+		args = append(args, m.version)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = outside
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, failed := cmd.Output()
+
+	folders = map[string]string{}
+	sums := map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var m struct{ Path, Version, Dir, Sum, Error string }
+		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading what was downloaded: %w", err)
+		}
+		if m.Error != "" {
+			return nil, fmt.Errorf("downloading %s@%s: %s", m.Path, m.Version, m.Error)
+		}
+		version := m.Path + "@" + m.Version
+		folders[version], sums[version] = m.Dir, m.Sum
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("downloading the modules of operators: %w: %s", failed, strings.TrimSpace(stderr.String()))
+	}
+	for _, m := range modules {
+		if sums[m.version] != m.sum {
+			return nil, fmt.Errorf("%s has the sum %q, not %q", m.version, sums[m.version], m.sum)
+		}
+	}
+	return folders, nil
+}

@@ -1,0 +1,82 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+)
+
+// What was promised: so many samples of so many operators.
+const (
+	leastSamples   = 40
+	leastOperators = 15
+)
+
+func TestSamplesAreWhatTheirDefinitionsAllow(t *testing.T) {
+	definitions := Definitions(t)
+	names, operators := map[string]bool{}, map[string]bool{}
+	for _, s := range Samples(t) {
+		operators[s.Operator] = true
+		name := s.Operator + "/" + s.Name
+		if names[name] {
+			t.Errorf("two samples are called %q", name)
+		}
+		names[name] = true
+		t.Run(name, func(t *testing.T) {
+			gvk := s.Object.GroupVersionKind()
+			crd := definitions[gvk.GroupKind()]
+			if crd == nil {
+				t.Fatalf("no definition of %s", gvk.GroupKind())
+			}
+			for _, fault := range faults(t, s, crd) {
+				t.Error(fault)
+			}
+		})
+	}
+	if len(names) < leastSamples || len(operators) < leastOperators {
+		t.Errorf("%d samples of %d operators: want at least %d of %d", len(names), len(operators), leastSamples, leastOperators)
+	}
+	t.Logf("%d samples of %d operators: %v", len(names), len(operators), slices.Sorted(maps.Keys(operators)))
+}
+
+// faults are what the definition refuses, and the fields that it does not know.
+func faults(t *testing.T, s Sample, crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
+	t.Helper()
+	schema := internalSchema(t, crd, s.Object.GroupVersionKind().Version)
+	validator, _, err := validation.NewSchemaValidator(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range validation.ValidateCustomResource(nil, s.Object.Object, validator) {
+		out = append(out, err.Error())
+	}
+	structural, err := structuralschema.NewStructural(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := pruning.PruneWithOptions(s.Object.DeepCopy().Object, structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, path := range unknown {
+		out = append(out, fmt.Sprintf("the definition has no field %s", path))
+	}
+	return out
+}
+
+func internalSchema(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensions.JSONSchemaProps {
+	t.Helper()
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if i < 0 {
+		t.Fatalf("%s has no version %s", crd.Name, version)
+	}
+	var out apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, &out, nil); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}

@@ -1,0 +1,64 @@
+package operators
+
+// modules are the operators of the samples. Each is a release of which the module proxy and the checksum database know.
+var modules = []module{
+	{"github.com/argoproj/argo-rollouts@v1.8.3", "h1:blbtQva4IK9r6gFh+dWkCrLnFdPOWiv9ubQYu36qeaA=", []string{
+		"manifests/crds/rollout-crd.yaml",
+	}},
+	{"github.com/cert-manager/cert-manager@v1.18.2", "h1:H2P75ycGcTMauV3gvpkDqLdS3RSXonWF2S49QGA1PZE=", []string{
+		"deploy/crds/crd-certificates.yaml",
+		"deploy/crds/crd-clusterissuers.yaml",
+	}},
+	{"github.com/cloudnative-pg/cloudnative-pg@v1.26.0", "h1:X+ayWg6TXqglziSPejKiviPTf/CSh4AmYXx1mrS3i8s=", []string{
+		"config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+	}},
+	{"github.com/crossplane/crossplane@v1.20.0", "h1:Wr3+/CilaMbRQ7u4e+m4XBmoARahBpENIYClGzIXpS8=", []string{
+		"cluster/crds/pkg.crossplane.io_providers.yaml",
+	}},
+	{"github.com/elastic/cloud-on-k8s/v2@v2.16.0", "h1:HdXrUx6sy1/2SS7xcRt8Ij6wzyjUV9oirxDMP9m8g88=", []string{
+		"config/crds/v1/resources/elasticsearch.k8s.elastic.co_elasticsearches.yaml",
+	}},
+	{"github.com/external-secrets/external-secrets@v0.17.0", "h1:ZV+T915JKdPHfmOuBO438Fa+0uFY5rPBbFYw9KlUMNM=", []string{
+		"config/crds/bases/external-secrets.io_externalsecrets.yaml",
+		"config/crds/bases/external-secrets.io_secretstores.yaml",
+	}},
+	{"github.com/fluxcd/kustomize-controller@v1.6.0", "h1:13S+wqCQ44njSg59DNgm1qMqVkK6+0eoZs+jv4+EWCs=", []string{
+		"config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml",
+	}},
+	{"github.com/kedacore/keda/v2@v2.17.1", "h1:UomWibe5aO7COMUyF+jVM9fuENf4/wcSpiui65tF+d0=", []string{
+		"config/crd/bases/keda.sh_scaledobjects.yaml",
+	}},
+	{"github.com/prometheus-operator/prometheus-operator@v0.88.0", "h1:3T/dCQdk7CUVRqVfwRHoC5g66fC/ML6XQQLtQVL6Q5o=", []string{
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheuses.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagers.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+	}},
+	{"github.com/tektoncd/pipeline@v1.0.0", "h1:qq/BtjwtvZV7qhd6BnL5sGoBM4vVqpCtz/+hMbs6p94=", []string{
+		"config/300-crds/300-pipelinerun.yaml",
+	}},
+	{"github.com/vmware-tanzu/velero@v1.16.0", "h1:HjwyoLH4EPd/Vqr1ocP3hFGwqmnEW/gWJEeUrZeBIso=", []string{
+		"config/crd/v1/bases/velero.io_backups.yaml",
+		"config/crd/v1/bases/velero.io_backupstoragelocations.yaml",
+	}},
+	{"github.com/zalando/postgres-operator@v1.14.0", "h1:C8+n26C8v6fPB1SNW+Y8X6oQoEHufzGJXJzYPlix+zw=", []string{
+		"manifests/postgresql.crd.yaml",
+	}},
+	{"istio.io/api@v1.26.0", "h1:hYWzFonwfimFkzp3P4iKJ0bCyenIoYvEIOXrLi74tjg=", []string{
+		"kubernetes/customresourcedefinitions.gen.yaml",
+	}},
+	{"knative.dev/serving@v0.45.0", "h1:+eOEwSE5+NmhQUUfARHGdSI1gwavddiPMKjl4+sHCjE=", []string{
+		"config/core/300-resources/service.yaml",
+	}},
+	{"sigs.k8s.io/cluster-api@v1.10.2", "h1:xfvtNu4Fy/41grL0ryH5xSKQjpJEWdO8HiV2lPCCozQ=", []string{
+		"config/crd/bases/cluster.x-k8s.io_clusters.yaml",
+		"config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
+	}},
+	{"sigs.k8s.io/gateway-api@v1.3.0", "h1:q6okN+/UKDATola4JY7zXzx40WO4VISk7i9DIfOvr9M=", []string{
+		"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+	}},
+	{"sigs.k8s.io/karpenter@v1.5.0", "h1:3HaFtFvkteUJ+SjIViR1ImR0qR+GTqDulahauIuE4Qg=", []string{
+		"pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
+		"pkg/apis/crds/karpenter.sh_nodepools.yaml",
+	}},
+}
