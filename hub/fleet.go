@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/member/children"
 	"github.com/hanse-dev/hanse/member/connect"
 	"github.com/hanse-dev/hanse/member/observe"
 	"github.com/hanse-dev/hanse/member/served"
@@ -93,16 +95,31 @@ func (f *fleet) expect(groups sets.Set[string]) {
 	}
 }
 
+// reread makes members look once more at an object, of whose status something else is wished now.
+func (f *fleet) reread(id hubv1.ObjectIdentity) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, c := range f.members {
+		if m, ok := c.(*memberCluster); ok {
+			m.Reread(id)
+		}
+	}
+}
+
 // memberCluster is the member.Cluster of one link.
 type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
+	*children.Finder
 	kinds *served.Kinds
 	name  string
 	isHub bool
 }
 
-var _ member.Cluster = &memberCluster{}
+var (
+	_ member.Cluster = &memberCluster{}
+	_ member.Viewer  = &memberCluster{}
+)
 
 // Name implements member.Cluster.
 func (c *memberCluster) Name() string { return c.name }

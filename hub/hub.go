@@ -7,7 +7,8 @@
 //	                                            hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  what placements and override policies come to
-//	                                            hub/shard       which replica works on which member
+//	member/children finds what copies made      hub/shard       which replica works on which member
+//	                                            hub/memberview  what users may see of members
 package hub
 
 import (
@@ -35,6 +36,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/membership"
+	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/report"
 	"github.com/hanse-dev/hanse/hub/schedule"
@@ -43,7 +45,9 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/member/children"
 	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
 )
 
@@ -64,6 +68,9 @@ type Options struct {
 	Failover schedule.Failover
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where other replicas reach
+	// it; empty means there, too.
+	ViewAddress, ViewHost string
 }
 
 // LeaseName is the name of the Lease that the leading process holds.
@@ -76,12 +83,16 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	views, err := listenForViews(o)
+	if err != nil {
+		return err
+	}
 	shards := &shards{}
-	if err := shards.coordinate(config, mgr, o); err != nil {
+	if err := shards.coordinate(config, mgr, o, views.Annotations()); err != nil {
 		return err
 	}
 	f.lapsed = shards.coordinator.Lapsed
-	if err := addControllers(ctx, mgr, o, shards); err != nil {
+	if err := addControllers(ctx, mgr, o, shards, views); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -140,7 +151,7 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards *shards) error {
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards *shards, views *memberview.Server) error {
 	hubUID, err := clusterID(ctx, mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -168,14 +179,20 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		ScalePath: scale.of, Failover: failover,
 	})
 	policies := policystatus.New(policystatus.Options{
-		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of,
+		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of, Events: events,
 	})
+	conventions := &conventions{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
+	wishes := newWishes(f.reread)
+	if err := wishes.watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
 		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)),
-		Backlog: func() int { return dispatcher.Backlog() },
+		Backlog:     func() int { return dispatcher.Backlog() },
+		Conventions: conventions.learn, Wishes: wishes.of,
 	})
 	if err != nil {
 		return err
@@ -210,7 +227,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 			dispatcher.Resume(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted), dispatcher.Engage
+	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
 
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
@@ -225,7 +242,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
+	if err := addViews(mgr, views, f, dispatcher, shards); err != nil {
+		return err
+	}
 	for _, r := range []manager.Runnable{store, everywhere(func(ctx context.Context) error {
+		wishes.ready(ctx)
 		return shards.coordinator.Run(ctx, func(ctx context.Context) error { return links.Start(ctx, f) })
 	})} {
 		if err := mgr.Add(r); err != nil {
@@ -237,7 +258,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 
 // joiner makes the two sides of a member and starts its work.
 func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator,
-	links *connect.Provider, wanted func() []schema.GroupKind,
+	links *connect.Provider, wanted func() []schema.GroupKind, conventions *conventions, wishes *wishes,
 ) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
 		hold := shards.Hold(name)
@@ -266,10 +287,17 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		}
 		m.kinds.Expect(groupsOf(wanted()))
 		m.Observer = observe.New(ctx, observe.Options{
-			Cluster: name, Client: watches, HubUID: hubUID, HasStatus: m.kinds.HasStatus, OnUse: m.kinds.Use,
+			Cluster: name, Client: watches, HubUID: hubUID, OnUse: m.kinds.Use,
+			Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
+				c := conventions.of(gvk)
+				c.HasStatus = m.kinds.HasStatus(gvk)
+				return c
+			},
+			Wishes: wishes.of,
 			Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 				m.kinds.Forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
 				r, err := m.kinds.Find(gvk)
+				conventions.learn(ctx, gvk)
 				return r.GroupVersionResource, err
 			},
 			Handler: func(cluster string, o member.Observation, content, gone bool) {
@@ -292,6 +320,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 			r, err := m.kinds.Find(gvk)
 			return r.GroupVersionResource, r.Namespaced, err
 		}, hubUID, m.Observer.Await)
+		m.Finder = children.New(requests)
 		return m, nil
 	}
 }
