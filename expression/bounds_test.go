@@ -54,7 +54,7 @@ func TestHostileExpressionsEnd(t *testing.T) {
 				}
 			})
 			t.Logf("%d KiB, %s: %v", bytes>>10, took, err)
-			if failure := (*Failure)(nil); err == nil || errors.As(err, &failure) && failure.Reason == "the evaluation failed" {
+			if failure := (*EvaluationError)(nil); err == nil || errors.As(err, &failure) && failure.Reason == "the evaluation failed" {
 				t.Errorf("error %v", err)
 			}
 			if bytes > 64<<20 || took > time.Second/2 {

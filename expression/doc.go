@@ -18,7 +18,7 @@
 //     is made, from its arguments: comparisons, sets, regular expressions, replace, join, format and lists.range. CEL itself counts
 //     them afterwards, and compares lists and maps by their length alone. A Budget bounds what several evaluations cost together.
 //   - A result has at most MaxResultBytes and MaxResultDepth levels.
-//   - Nothing panics: what fails is a *Failure, whose Reason holds nothing of what was read.
+//   - Nothing panics: what fails is a *EvaluationError, whose Reason holds nothing of what was read.
 //   - A macro goes through a map in the order of its keys: what an expression gives does not change from one evaluation to the next.
 //
 // Not decided here: what an expression is for, what a failure leads to, and which facts it may see.

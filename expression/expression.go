@@ -27,7 +27,7 @@ type Budget struct{ left uint64 }
 // NewBudget is one of so many units.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is a *Failure: there is no answer.
+// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is a *EvaluationError: there is no answer.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -35,13 +35,13 @@ func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) 
 	}
 	b, ok := out.(types.Bool)
 	if !ok {
-		return false, &Failure{Reason: errNotBool.Error(), err: errNotBool}
+		return false, &EvaluationError{Reason: errNotBool.Error(), err: errNotBool}
 	}
 	return bool(b), nil
 }
 
 // Value evaluates the expression and gives the result as JSON decodes it: nil, bool, int64, float64, string, []any or map[string]any. A quantity
-// is a string. It is the caller's own. Without a budget only the limit of the Environment holds. An error is a *Failure.
+// is a string. It is the caller's own. Without a budget only the limit of the Environment holds. An error is a *EvaluationError.
 func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -49,19 +49,19 @@ func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err er
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			v, err = nil, &Failure{Reason: "gives a result that cannot be read", err: fmt.Errorf("internal error: %v", r)}
+			v, err = nil, &EvaluationError{Reason: "gives a result that cannot be read", err: fmt.Errorf("internal error: %v", r)}
 		}
 	}()
 	left := MaxResultBytes
 	if v, err = toJSON(out, MaxResultDepth, &left); err != nil {
-		return nil, &Failure{Reason: err.Error(), err: err}
+		return nil, &EvaluationError{Reason: err.Error(), err: err}
 	}
 	return v, nil
 }
 
 func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error) {
 	if budget != nil && budget.left == 0 {
-		return nil, &Failure{Reason: reasonBudget, err: errors.New(reasonBudget)}
+		return nil, &EvaluationError{Reason: reasonBudget, err: errors.New(reasonBudget)}
 	}
 	out, details, err := x.program.Eval(values)
 	if budget != nil {
@@ -77,8 +77,8 @@ func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error
 	return out, nil
 }
 
-// Failure means that an expression gives no answer for these values.
-type Failure struct {
+// EvaluationError means that an expression gives no answer for these values.
+type EvaluationError struct {
 	// Reason is why, in words that hold nothing of the values: "no such key", "cost limit exceeded", "gives null".
 	Reason string
 	// Line and Column of what failed, from 1; 0 if unknown.
@@ -88,13 +88,13 @@ type Failure struct {
 }
 
 // Error is what CEL says. It may hold parts of the values.
-func (f *Failure) Error() string { return f.err.Error() }
+func (f *EvaluationError) Error() string { return f.err.Error() }
 
 // Unwrap is what CEL says.
-func (f *Failure) Unwrap() error { return f.err }
+func (f *EvaluationError) Unwrap() error { return f.err }
 
 // Where is the Reason with its place: "no such key, at line 1, column 7". It holds nothing of the values.
-func (f *Failure) Where() string {
+func (f *EvaluationError) Where() string {
 	if f.Line == 0 {
 		return f.Reason
 	}
@@ -112,8 +112,8 @@ var reasons = []string{
 	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",
 }
 
-func (x *Expression) failure(err error) *Failure {
-	f := &Failure{Reason: "the evaluation failed", err: err}
+func (x *Expression) failure(err error) *EvaluationError {
+	f := &EvaluationError{Reason: "the evaluation failed", err: err}
 	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) {
 		f.Reason, f.err = reasonCost, errors.New("operation cancelled: actual "+reasonCost)
 		return f

@@ -133,7 +133,7 @@ func TestFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			v, err := x.Value(values, nil)
-			var failure *Failure
+			var failure *EvaluationError
 			if !errors.As(err, &failure) {
 				t.Fatalf("got %v, error %v", v, err)
 			}
@@ -150,7 +150,7 @@ func TestAFailureSaysWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = x.Value(valuesOfTest(), nil)
-	var failure *Failure
+	var failure *EvaluationError
 	if !errors.As(err, &failure) || failure.Line != 2 {
 		t.Errorf("error %+v", failure)
 	}
@@ -206,7 +206,7 @@ func TestABudgetEndsWithItsEvaluations(t *testing.T) {
 	budget := NewBudget(100)
 	for i := range 1000 {
 		ok, err := x.Holds(valuesOfTest(), budget)
-		if failure := (*Failure)(nil); errors.As(err, &failure) {
+		if failure := (*EvaluationError)(nil); errors.As(err, &failure) {
 			if i == 0 || failure.Reason != reasonBudget {
 				t.Errorf("evaluation %d: %v", i, err)
 			}

@@ -37,7 +37,7 @@ func FuzzExpression(f *testing.F) {
 		if (err == nil) != (otherErr == nil) {
 			t.Fatalf("errors %v and %v", err, otherErr)
 		}
-		if failure := (*Failure)(nil); err != nil && !errors.As(err, &failure) {
+		if failure := (*EvaluationError)(nil); err != nil && !errors.As(err, &failure) {
 			t.Fatalf("error %T", err)
 		}
 		first, err := utiljson.Marshal(one)

@@ -161,7 +161,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 			return nil, &fault{field: "patches", index: i, leaf: "expression", path: o.path.String(), message: fmt.Sprintf(format, args...)}
 		}
 		v, err := o.expression.Value(e.variables(), e.budget)
-		if failure := (*expression.Failure)(nil); errors.As(err, &failure) {
+		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
 			return bad("has an expression that %s: %s", answerless(failure), adviceMissing)
 		}
 		if v == nil {
@@ -181,7 +181,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 }
 
 // answerless says why there is no value. It holds nothing of the object, which may be a Secret.
-func answerless(f *expression.Failure) string {
+func answerless(f *expression.EvaluationError) string {
 	if f.Line == 0 {
 		return "gives no value: " + f.Reason
 	}
