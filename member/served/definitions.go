@@ -110,7 +110,7 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 
 // doubt makes doubtful what is known of a kind, and wakes it, unless its definition is of the first list and nobody waits for it.
 func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
-	kind.document.doubts++
+	kind.doubt()
 	if !known && !kind.troubled {
 		return
 	}
@@ -177,7 +177,7 @@ func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last b
 		kind.nudge = nil
 		return kind.changes, false, true
 	}
-	kind.document.doubts++
+	kind.doubt()
 	kind.missing = time.Time{}
 	return kind.changes, moved || kind.troubled, false
 }

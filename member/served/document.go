@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/member/fields"
+	"github.com/hanse-dev/hanse/member/values"
 )
 
 const (
@@ -29,11 +30,12 @@ const (
 	unreadableFor  = time.Minute
 )
 
-// document is what is known of the schema of one kind. Its fields are guarded by Kinds.mu, but not while a request is under way.
-type document struct {
+// document is what is known of the schema of one kind, reduced to a T. Its fields are guarded by Kinds.mu, but not while a request is
+// under way.
+type document[T any] struct {
 	turn chan struct{} // held by whoever asks the member
 
-	schema *fields.Schema // nil if none is known
+	schema *T // nil if none is known
 	etag   string
 	asked  time.Time     // zero before the first answer
 	holds  time.Duration // how long the answer holds
@@ -42,15 +44,24 @@ type document struct {
 }
 
 // current says whether the answer still holds.
-func (d *document) current() bool {
+func (d *document[T]) current() bool {
 	return !d.asked.IsZero() && d.doubts == d.settled && time.Since(d.asked) < d.holds
 }
 
 // schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only if what is
 // known is in doubt, one request at a time per kind.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
+	return settle(ctx, k, gvk, fieldSchemas, func(k *kind) *document[fields.Schema] { return &k.document })
+}
+
+// valuesOf returns what the schema of a kind says of values. It is asked for by itself, when an object needs it.
+func (k *Kinds) valuesOf(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema {
+	return settle(ctx, k, gvk, valueSchemas, func(k *kind) *document[values.Schema] { return &k.values })
+}
+
+func settle[T any](ctx context.Context, k *Kinds, gvk schema.GroupVersionKind, shared *sharedSchemas[T], of func(*kind) *document[T]) *T {
 	k.mu.Lock()
-	d := &k.known(gvk).document
+	d := of(k.known(gvk))
 	known, current := d.schema, d.current()
 	k.mu.Unlock()
 	if current {
@@ -68,13 +79,17 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *fiel
 	if asked.current() { // somebody else has asked meanwhile
 		return asked.schema
 	}
-	now, etag, err := k.ask(ctx, gvk, asked.etag)
+	var now *T
+	raw, etag, err := k.download(ctx, gvk.GroupVersion(), asked.etag)
+	if err == nil {
+		now, err = shared.parse(raw, gvk)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case errors.Is(err, errUnchanged):
 		d.holds = schemaFor
-	case errors.Is(err, errUnpublished), errors.Is(err, fields.ErrNoSchema):
+	case errors.Is(err, errUnpublished), errors.Is(err, fields.ErrNoSchema), errors.Is(err, values.ErrNoSchema):
 		d.schema, d.etag, d.holds = nil, "", unpublishedFor
 	case err != nil:
 		d.holds = unreadableFor // with the schema that is known, if there is one
@@ -90,16 +105,7 @@ var (
 	errUnpublished = errors.New("the member publishes no schema for the group and version")
 )
 
-// ask reads the document of the kind's group and version, unless it is the one with this etag, and the schema from it.
-func (k *Kinds) ask(ctx context.Context, gvk schema.GroupVersionKind, etag string) (*fields.Schema, string, error) {
-	raw, etag, err := k.download(ctx, gvk.GroupVersion(), etag)
-	if err != nil {
-		return nil, "", err
-	}
-	s, err := schemas.parse(raw, gvk)
-	return s, etag, err
-}
-
+// download reads the document of a group and version, unless it is the one with this etag.
 func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known string) (raw []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -142,13 +148,18 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	return raw, answer.Header.Get("ETag"), nil
 }
 
-// schemas are those of all members, so that what many of them serve is read and kept once. They are found by what was read, never
-// by what a member says of it: no member can pass its schema on to another.
-var schemas = sharedSchemas{kept: map[schemaKey]weak.Pointer[fields.Schema]{}}
+// fieldSchemas and valueSchemas are those of all members, so that what many of them serve is read and kept once. They are found by what
+// was read, never by what a member says of it: no member can pass its schema on to another.
+var (
+	fieldSchemas = &sharedSchemas[fields.Schema]{read: fields.Parse, kept: map[schemaKey]weak.Pointer[fields.Schema]{}}
+	valueSchemas = &sharedSchemas[values.Schema]{read: values.Parse, kept: map[schemaKey]weak.Pointer[values.Schema]{}}
+)
 
-type sharedSchemas struct {
+type sharedSchemas[T any] struct {
+	read func(raw []byte, gvk schema.GroupVersionKind) (*T, error)
+
 	mu   sync.Mutex
-	kept map[schemaKey]weak.Pointer[fields.Schema]
+	kept map[schemaKey]weak.Pointer[T]
 }
 
 type schemaKey struct {
@@ -156,7 +167,7 @@ type schemaKey struct {
 	kind     schema.GroupVersionKind
 }
 
-func (s *sharedSchemas) parse(raw []byte, gvk schema.GroupVersionKind) (*fields.Schema, error) {
+func (s *sharedSchemas[T]) parse(raw []byte, gvk schema.GroupVersionKind) (*T, error) {
 	key := schemaKey{document: sha256.Sum256(raw), kind: gvk}
 	s.mu.Lock()
 	found := s.kept[key].Value()
@@ -164,7 +175,7 @@ func (s *sharedSchemas) parse(raw []byte, gvk schema.GroupVersionKind) (*fields.
 	if found != nil {
 		return found, nil
 	}
-	found, err := fields.Parse(raw, gvk)
+	found, err := s.read(raw, gvk)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/fields"
+	"github.com/hanse-dev/hanse/member/values"
 )
 
 const (
@@ -40,6 +41,14 @@ func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (f
 		unserved = append(unserved, path.String())
 	}
 	return fields.Without(manifest, unknown), unserved
+}
+
+// Values returns what the member's schema of a kind says of values; nil if the schema cannot be had, or the member has no such kind.
+func (k *Kinds) Values(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema {
+	if k.isMissing(gvk) {
+		return nil
+	}
+	return k.valuesOf(ctx, gvk)
 }
 
 // sentOf is the manifest as far as it is written: the status is not.
@@ -118,7 +127,7 @@ func (k *Kinds) Heed(gvk schema.GroupVersionKind, o member.Outcome) member.Outco
 	case o.Reason == hubv1.ReasonFieldsNotServed:
 		k.mu.Lock()
 		known := k.known(gvk)
-		known.document.doubts++
+		known.doubt()
 		known.troubled = true
 		k.mu.Unlock()
 	case o.Reason != hubv1.ReasonKindNotServed || o.Applied != metav1.ConditionFalse || isBuiltIn(gvk.Group):

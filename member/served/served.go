@@ -2,12 +2,13 @@
 //
 //   - Which resource serves a kind is asked of the member's discovery, and kept.
 //   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use alone, and
-//     kept as member/fields reduces it. Members that serve the same share it.
+//     kept as member/fields reduces it. Which values it takes is kept as member/values does, for kinds of which that is asked. Members
+//     that serve the same share it.
 //   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only. One that comes, changes
 //     or goes makes what is known of its kinds doubtful and wakes those that wait for it; nothing is polled.
 //
-// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields. It is not decided here
-// what an unknown field means.
+// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields and values. It is not decided
+// here what an unknown field or a wrong value means.
 package served
 
 import (
@@ -27,6 +28,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member/fields"
+	"github.com/hanse-dev/hanse/member/values"
 )
 
 // Options say how the member is asked and who is told. All are required.
@@ -71,7 +74,14 @@ type kind struct {
 	// changed is when the definition last came or changed, zero if that was not seen.
 	changed time.Time
 
-	document document
+	document document[fields.Schema]
+	values   document[values.Schema]
+}
+
+// doubt makes the next who asks for a schema ask the member.
+func (k *kind) doubt() {
+	k.document.doubts++
+	k.values.doubts++
 }
 
 // Resource is how a kind is served.
@@ -99,7 +109,10 @@ func New(ctx context.Context, o Options) *Kinds {
 // known returns what is known of a kind, under k.mu.
 func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	if k.kinds[gvk] == nil {
-		k.kinds[gvk] = &kind{document: document{turn: make(chan struct{}, 1)}}
+		k.kinds[gvk] = &kind{
+			document: document[fields.Schema]{turn: make(chan struct{}, 1)},
+			values:   document[values.Schema]{turn: make(chan struct{}, 1)},
+		}
 	}
 	return k.kinds[gvk]
 }
@@ -234,7 +247,7 @@ func (k *Kinds) Restart() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, known := range k.kinds {
-		known.document.doubts++
+		known.doubt()
 		known.missing = time.Time{}
 	}
 }

@@ -1,0 +1,205 @@
+package values_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/hanse-dev/hanse/member/values"
+)
+
+var gadget = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
+
+// document is an OpenAPI document in which the spec of a Gadget is this schema.
+func document(specification, others string) []byte {
+	if others != "" {
+		others = "," + others
+	}
+	return fmt.Appendf(nil, `{"components":{"schemas":{
+		"com.example.Gadget":{"type":"object","required":["spec"],"properties":{"apiVersion":{"type":"string"},"spec":%s},
+			"x-kubernetes-group-version-kind":[{"group":"shop.example.com","kind":"Gadget","version":"v1"}]}%s}}}`, specification, others)
+}
+
+const (
+	fine = `{"type":"object","required":["size","mode"],"properties":{
+		"size":{"type":"integer","minimum":0,"maximum":9},"ratio":{"type":"number","exclusiveMinimum":true,"minimum":0,"multipleOf":0.5},
+		"mode":{"type":"string","enum":["Slow","Fast"],"default":"Slow"},"level":{"type":"integer","enum":[1,2]},
+		"name":{"type":"string","minLength":2,"maxLength":4,"pattern":"^[a-z]+$"},"on":{"type":"boolean"},
+		"port":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]},
+		"tags":{"type":"array","minItems":1,"maxItems":2,"uniqueItems":true,"items":{"type":"string","maxLength":3}},
+		"limits":{"type":"object","maxProperties":2,"additionalProperties":{"type":"integer","maximum":5}},
+		"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"depth":{"type":"integer"}}},
+		"either":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}]},
+		"never":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"not":{"required":["a","b"]}}}}`
+	native = `{"type":"object","properties":{"quantity":{"allOf":[{"$ref":"#/components/schemas/Quantity"}],"default":{}},
+		"raw":{"$ref":"#/components/schemas/Raw"},"child":{"$ref":"#/components/schemas/Node"}}}`
+	natives = `"Quantity":{"oneOf":[{"type":"string"},{"type":"number"}]},"Raw":{"type":"object","description":"RawExtension"},
+		"Node":{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"next":{"$ref":"#/components/schemas/Node"}}}`
+)
+
+func TestFaults(t *testing.T) {
+	tests := map[string]struct {
+		schema, others string
+		spec           string
+		want           []string
+		// ours is set where a field that is not declared is found, of which the oracle knows nothing.
+		ours bool
+	}{
+		"what is declared is taken": {schema: fine, spec: `{"size":3,"ratio":1.5,"mode":"Fast","level":2,"name":"ab","on":true,"tags":["a","b"],"limits":{"x":5},"either":{"a":"1"},"never":{"a":"1"}}`},
+		"another type":              {schema: fine, spec: `{"size":"three","on":"yes","tags":{"a":1}}`, want: []string{`/spec/on must be a boolean, not "yes"`, `/spec/size must be an integer, not "three"`, `/spec/tags must be a list`}},
+		"bounds of numbers": {
+			schema: fine, spec: `{"size":10,"ratio":0,"limits":{"a":6}}`,
+			want: []string{`/spec/limits/a must be at most 5, not 6`, `/spec/ratio must be above 0, not 0`, `/spec/size must be at most 9, not 10`},
+		},
+		"a multiple":                          {schema: fine, spec: `{"size":1,"ratio":0.7}`, want: []string{`/spec/ratio must be a multiple of 0.5, not 0.7`}},
+		"a whole number is an integer":        {schema: fine, spec: `{"size":3.0,"mode":"Slow"}`},
+		"half a number is none":               {schema: fine, spec: `{"size":3.5}`, want: []string{`/spec/size must be an integer, not 3.5`}},
+		"words and numbers of a list":         {schema: fine, spec: `{"size":1,"mode":"fast","level":3}`, want: []string{`/spec/level must be one of 1, 2, not 3`, `/spec/mode must be one of "Slow", "Fast", not "fast"`}},
+		"length and pattern":                  {schema: fine, spec: `{"size":1,"name":"A"}`, want: []string{`/spec/name must have at least 2 characters, not "A"`, `/spec/name must match ^[a-z]+$, not "A"`}},
+		"characters, not bytes":               {schema: strings.ReplaceAll(fine, `"^[a-z]+$"`, `"."`), spec: `{"size":1,"mode":"Slow","name":"äöüß"}`},
+		"what is required, unless defaulted":  {schema: fine, spec: `{}`, want: []string{`/spec/size is required`}, ours: true},
+		"an integer or a string":              {schema: fine, spec: `{"size":1,"port":true}`, want: []string{`/spec/port must be a string or an integer, not true`}},
+		"lists":                               {schema: fine, spec: `{"size":1,"tags":["abcd","b","b"]}`, want: []string{`/spec/tags must have at most 2 items, has 3`, `/spec/tags must have no item twice`, `/spec/tags/0 must have at most 3 characters, not "abcd"`}},
+		"maps":                                {schema: fine, spec: `{"size":1,"limits":{"a":1,"b":2,"c":3}}`, want: []string{`/spec/limits must have at most 2 fields, has 3`}},
+		"a field that is not declared":        {schema: fine, spec: `{"size":1,"colour":"red"}`, want: []string{`/spec/colour is not a field of the schema, not "red"`}, ours: true},
+		"what is preserved is free":           {schema: fine, spec: `{"size":1,"free":{"any":{"x":1},"depth":"d"}}`, want: []string{`/spec/free/depth must be an integer, not "d"`}},
+		"exactly one of two":                  {schema: fine, spec: `{"size":1,"either":{"a":"1","b":"2"}}`, want: []string{`/spec/either must fit exactly one of the alternatives of the schema, fits 2`}},
+		"none of two":                         {schema: fine, spec: `{"size":1,"never":{"a":"1","b":"2"}}`, want: []string{`/spec/never must not be what the schema rules out`}},
+		"null is taken":                       {schema: fine, spec: `{"size":null,"mode":null,"tags":null}`, ours: true},
+		"native types":                        {schema: native, others: natives, spec: `{"quantity":"1Gi","raw":{"a":{"b":1}},"child":{"id":1,"next":{"id":2}}}`, ours: true},
+		"native types with another value":     {schema: native, others: natives, spec: `{"quantity":true,"child":{"id":1,"next":{"id":"x"}}}`, want: []string{`/spec/child/next/id must be an integer, not "x"`, `/spec/quantity must fit exactly one of the alternatives of the schema, fits 0, not true`}, ours: true},
+		"a reference to nothing takes all":    {schema: `{"$ref":"#/components/schemas/none"}`, spec: `{"a":1}`, ours: true},
+		"a pattern that cannot be read":       {schema: `{"type":"string","pattern":"(?!a)"}`, spec: `"a"`, ours: true},
+		"keys with signs are written as such": {schema: `{"type":"object","additionalProperties":{"type":"integer"}}`, spec: `{"a/b~c":"x"}`, want: []string{`/spec/a~1b~0c must be an integer, not "x"`}},
+		"a long value is cut":                 {schema: `{"type":"integer"}`, spec: `"` + strings.Repeat("x", 100) + `"`, want: []string{`/spec must be an integer, not "` + strings.Repeat("x", 63) + `...`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, err := values.Parse(document(tt.schema, tt.others), gadget)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := map[string]any{"apiVersion": 7, "metadata": map[string]any{"odd": true}, "spec": parsed(t, tt.spec)}
+			got := written(s.Faults(object))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.ours {
+				return
+			}
+			if refused := refusedByTheOracle(t, tt.schema, object["spec"]); refused != (len(got) > 0) {
+				t.Errorf("the oracle says that it is refused: %t", refused)
+			}
+		})
+	}
+}
+
+// refusedByTheOracle says what the library does by which API servers check custom resources.
+func refusedByTheOracle(t *testing.T, raw string, value any) bool {
+	t.Helper()
+	var s spec.Schema
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		t.Fatal(err)
+	}
+	return !validate.NewSchemaValidator(&s, nil, "spec", strfmt.Default).Validate(value).IsValid()
+}
+
+func written(faults []values.Fault) []string {
+	var out []string
+	for _, f := range faults {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+func parsed(t *testing.T, raw string) any {
+	t.Helper()
+	var v any
+	if err := utiljson.Unmarshal([]byte(raw), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestWhatAPatchSetsIsCheckedWithoutTheObject(t *testing.T) {
+	tests := map[string]struct {
+		pointer, value string
+		partial        bool
+		want           []string
+	}{
+		"a value that is taken":               {pointer: "/spec/size", value: `3`},
+		"one that is not":                     {pointer: "/spec/size", value: `"three"`, want: []string{`/spec/size must be an integer, not "three"`}},
+		"a field that is not declared":        {pointer: "/spec/sice/x", value: `3`, want: []string{`/spec/sice is not a field of the schema`}},
+		"an item at the end of a list":        {pointer: "/spec/tags/-", value: `1`, want: []string{`/spec/tags/- must be a string, not 1`}},
+		"an item of a list":                   {pointer: "/spec/tags/0", value: `"toolong"`, want: []string{`/spec/tags/0 must have at most 3 characters, not "toolong"`}},
+		"a whole value lacks what is missing": {pointer: "/spec", value: `{}`, want: []string{`/spec/size is required`}},
+		"a partial one does not":              {pointer: "/spec", value: `{"mode":"x"}`, partial: true, want: []string{`/spec/mode must be one of "Slow", "Fast", not "x"`}},
+		"a merge patch of the whole object":   {pointer: "", value: `{"metadata":{"labels":{"a":1}},"spec":{"size":99,"name":null}}`, partial: true, want: []string{`/spec/size must be at most 9, not 99`}},
+		"nothing is said of metadata":         {pointer: "/metadata/labels/a", value: `1`},
+		"nothing is said below what is free":  {pointer: "/spec/free/a/b", value: `1`},
+	}
+	s, err := values.Parse(document(fine, ""), gadget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, written(s.FaultsAt(tt.pointer, parsed(t, tt.value), tt.partial))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADocumentThatIsOfNoUse(t *testing.T) {
+	for name, raw := range map[string]string{
+		"no JSON": `<html>`, "another document": `{"swagger":"2.0"}`, "no schema of this kind": `{"components":{"schemas":{"a":{"type":"object"}}}}`,
+		"a schema of another shape": string(document(`"text"`, "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if s, err := values.Parse([]byte(raw), gadget); err == nil || s != nil {
+				t.Errorf("got %v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestACostlySchemaEnds(t *testing.T) {
+	node := `"Node":{"type":"object","properties":{"next":{"$ref":"#/components/schemas/Node"}},
+		"anyOf":[{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"required":["x"]}]}`
+	s, err := values.Parse(document(`{"$ref":"#/components/schemas/Node"}`, node), gadget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{}
+	for range 100 {
+		object = map[string]any{"next": object}
+	}
+	s.Faults(map[string]any{"spec": object})
+}
+
+func FuzzFaults(f *testing.F) {
+	for _, s := range []string{fine, native, `{"$ref":"#/components/schemas/Node"}`} {
+		f.Add(s, natives, `{"size":1,"tags":["a",{}],"child":{"next":{"next":[null]}},"limits":{"":1e300}}`, "/spec/tags/0")
+	}
+	f.Fuzz(func(t *testing.T, s, others, raw, pointer string) {
+		parsed, err := values.Parse(document(s, others), gadget)
+		if err != nil {
+			return
+		}
+		var value any
+		if utiljson.Unmarshal([]byte(raw), &value) != nil {
+			return
+		}
+		parsed.Faults(map[string]any{"spec": value})
+		parsed.FaultsAt(pointer, value, true)
+	})
+}
