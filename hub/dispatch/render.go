@@ -22,7 +22,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	if err != nil {
 		return nil, nil, err
 	}
-	matching, err := overrides.Matching(policies, r.object)
+	matching, err := overrides.Matching(replaced(policies, r.instead), r.object)
 	if err != nil {
 		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
 	}
