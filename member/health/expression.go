@@ -73,7 +73,7 @@ func (e *Expression) Assess(obj *unstructured.Unstructured) Verdict {
 		return expressionFailed(e.err.Error())
 	}
 	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)
-	if failure := (*expression.Failure)(nil); errors.As(err, &failure) {
+	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
 		return expressionFailed(failure.Where())
 	} else if err != nil {
 		return expressionFailed("the evaluation failed")
