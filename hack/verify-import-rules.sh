@@ -29,6 +29,9 @@ breaches=(
 	"hub/report       $hanse/member/observe"
 	"hub/dispatch     $hanse/hub/report"
 	"hub/shard        $hanse/hub/membership"
+	"hub/memberview   $hanse/member/children"
+	"hub/memberview   $hanse/hub/dispatch"
+	"member/children  $hanse/member/apply"
 )
 
 cd "$root"
