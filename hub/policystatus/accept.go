@@ -23,7 +23,7 @@ type acceptance struct {
 // condition is known only once the hub has tried to list every selected kind.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
-	if err := readable(a.policy); err != nil {
+	if err := Readable(a.policy); err != nil {
 		return notAccepted(hubv1.ReasonInvalid, "%s", err), true
 	}
 	known = true
@@ -51,8 +51,8 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 
-// readable says what is wrong with the selectors.
-func readable(p hubv1.PlacementObject) error {
+// Readable says what is wrong with a placement, whatever it selects.
+func Readable(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
 	}

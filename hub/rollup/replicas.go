@@ -2,7 +2,7 @@ package rollup
 
 import (
 	"bytes"
-	"encoding/json"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -10,21 +10,34 @@ import (
 // Replicas reads how many replicas a copy has, and how many of them are ready, from what was observed of its status. Operators call these
 // numbers differently; nil is one that is not there.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
-	if observed == nil || !bytes.Contains(observed.Raw, []byte("eplicas")) && !bytes.Contains(observed.Raw, []byte("nstances")) && !bytes.Contains(observed.Raw, []byte("umber")) {
+	if observed == nil {
 		return nil, nil
 	}
-	var status struct {
-		Replicas, ReadyReplicas, AvailableReplicas, UnavailableReplicas *int64
-		Instances, ReadyInstances                                       *int64
-		DesiredNumberScheduled, NumberReady                             *int64
-	}
-	if json.Unmarshal(observed.Raw, &status) != nil {
-		return nil, nil
-	}
-	ready = firstKnown(status.ReadyReplicas, status.AvailableReplicas, status.ReadyInstances, status.NumberReady)
-	total = firstKnown(status.Replicas, status.Instances, status.DesiredNumberScheduled)
-	if ready == nil && total != nil && status.UnavailableReplicas != nil {
-		n := *total - *status.UnavailableReplicas // a Deployment leaves zeros out
+	var replicas, readyReplicas, available, unavailable, instances, readyInstances, desired, numberReady *int64
+	eachInteger(observed.Raw, func(name []byte, n int64) {
+		switch string(name) {
+		case "replicas":
+			replicas = &n
+		case "readyReplicas":
+			readyReplicas = &n
+		case "availableReplicas":
+			available = &n
+		case "unavailableReplicas":
+			unavailable = &n
+		case "instances":
+			instances = &n
+		case "readyInstances":
+			readyInstances = &n
+		case "desiredNumberScheduled":
+			desired = &n
+		case "numberReady":
+			numberReady = &n
+		}
+	})
+	ready = firstKnown(readyReplicas, available, readyInstances, numberReady)
+	total = firstKnown(replicas, instances, desired)
+	if ready == nil && total != nil && unavailable != nil {
+		n := *total - *unavailable // a Deployment leaves zeros out
 		ready = &n
 	}
 	return ready, total
@@ -37,4 +50,48 @@ func firstKnown(numbers ...*int64) *int64 {
 		}
 	}
 	return nil
+}
+
+// eachInteger visits the fields of a JSON object that are integers. It decodes nothing else: all rows of all objects are read again and
+// again, to sum them up.
+func eachInteger(object []byte, visit func(name []byte, n int64)) {
+	depth := 0
+	for i := 0; i < len(object); i++ {
+		switch object[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			begin := i + 1
+			for i = begin; i < len(object) && object[i] != '"'; i++ {
+				if object[i] == '\\' {
+					i++
+				}
+			}
+			if depth != 1 || i >= len(object) {
+				continue
+			}
+			value, isName := bytes.CutPrefix(bytes.TrimLeft(object[i+1:], " "), []byte(":"))
+			if !isName {
+				continue
+			}
+			value = bytes.TrimLeft(value, " ")
+			if n, err := strconv.ParseInt(string(value[:integerIn(value)]), 10, 64); err == nil {
+				visit(object[begin:i], n)
+			}
+		}
+	}
+}
+
+// integerIn is how many bytes of a value are an integer; 0 if it is something else.
+func integerIn(value []byte) int {
+	n := 0
+	for n < len(value) && (value[n] >= '0' && value[n] <= '9' || value[n] == '-') {
+		n++
+	}
+	if n < len(value) && (value[n] == '.' || value[n] == 'e' || value[n] == 'E') {
+		return 0
+	}
+	return n
 }
