@@ -417,6 +417,38 @@ func TestAnExpiredWatchListsAnewAndTellsWhatIsGone(t *testing.T) {
 	}
 }
 
+func TestAKindThatIsListedOnceMoreTellsOfEveryObject(t *testing.T) {
+	l := newLibrary("a", "b")
+	s, told := start(t, l, nil)
+	until(t, "the first list", synced(s))
+	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 1 })
+	s.Relist(shelf)
+	until(t, "the news", func() bool { return told.has("~a") && told.has("~b") })
+	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 2 })
+	if lists, _ := l.opened(); lists != 2 || told.has("-a") {
+		t.Errorf("listed %d times, told %v", lists, told.events)
+	}
+	s.Restart()
+	until(t, "the watch", func() bool { _, w := l.opened(); return len(w) == 3 })
+	if lists, _ := l.opened(); lists != 2 {
+		t.Errorf("listed %d times, though nobody asked for the last one", lists)
+	}
+}
+
+func TestAListThatFailsIsAskedForAgain(t *testing.T) {
+	l := newLibrary("a")
+	s, told := start(t, l, nil)
+	until(t, "the first list", synced(s))
+	l.set(func(l *library) { l.list = refuse(500, metav1.StatusReasonInternalError) })
+	s.Relist(shelf)
+	until(t, "the failure", reason(s, hubv1.ReasonServerError))
+	if diff := cmp.Diff([]string{"a"}, names(s)); diff != "" {
+		t.Errorf("objects meanwhile (-want +got):\n%s", diff)
+	}
+	l.set(func(l *library) { l.list = nil })
+	until(t, "the news", func() bool { return told.has("~a") })
+}
+
 func TestObjectsStayWhileTheServerIsAway(t *testing.T) {
 	l := newLibrary("a")
 	s, told := start(t, l, nil)

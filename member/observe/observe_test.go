@@ -88,6 +88,8 @@ type world struct {
 	observer *observe.Observer
 	ns       string
 
+	wishes atomic.Pointer[health.Wishes] // for every object
+
 	mu     sync.Mutex
 	events []told
 	states int
@@ -123,6 +125,7 @@ func newWorld(t *testing.T) *world {
 			defer w.mu.Unlock()
 			w.events = append(w.events, told{o.Name, content, gone})
 		},
+		Wishes: func(hubv1.ObjectIdentity) *health.Wishes { return w.wishes.Load() },
 		OnState: func(string, schema.GroupVersionKind, kindwatch.State) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -308,4 +311,64 @@ func TestAHolderThatComesBackKeepsTheWatch(t *testing.T) {
 	if after, ok := w.observer.State(widget); !ok || after != before {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
+}
+
+func wish(t *testing.T, expression string) *health.Wishes {
+	t.Helper()
+	e, err := health.Compile(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &health.Wishes{Expression: e}
+}
+
+func TestChangedWishesNeedNoWriteOnTheMember(t *testing.T) {
+	w := newWorld(t)
+	w.observer.SetGather(time.Millisecond)
+	w.apply("web", 3)
+	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.observer.Observe(widget, w.key())
+	w.expect(told{name: "web", content: true})
+	judged := func(want hubv1.Health) {
+		t.Helper()
+		if o, _, _ := w.observer.Observation(widget, w.key()); o.Health != want {
+			t.Errorf("health is %s, want %s", o.Health, want)
+		}
+	}
+	judged(hubv1.HealthHealthy)
+	id := hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"}
+
+	w.wishes.Store(wish(t, "object.spec.size > 5 ? 'Healthy' : 'Progressing'"))
+	w.observer.Reread(id)
+	w.expect(told{name: "web"})
+	judged(hubv1.HealthProgressing)
+
+	w.wishes.Store(wish(t, "object.spec.none"))
+	w.observer.Reread(id)
+	w.expect(told{name: "web"})
+	if o, _, _ := w.observer.Observation(widget, w.key()); o.Health != hubv1.HealthUnknown || o.HealthReason != health.ReasonExpressionFailed {
+		t.Errorf("health is %s, %s", o.Health, o.HealthReason)
+	}
+
+	w.wishes.Store(nil)
+	w.observer.Reread(id)
+	w.expect(told{name: "web"})
+	if o, _, _ := w.observer.Observation(widget, w.key()); o.HealthReason != health.ReasonStatusMissing {
+		t.Errorf("health is %s, %s: want what the conventions say", o.Health, o.HealthReason)
+	}
+}
+
+func TestWishesThatChangeWhileAnObjectIsReadAreFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.observer.SetGather(time.Millisecond)
+	w.observer.Observe(widget, w.key())
+	w.until("the first list", w.synced)
+	written := w.apply("web", 3)
+	w.observer.Await(widget, written) // read by the wishes of this moment, and there with its event
+	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"})
+	w.until("the health", func() bool {
+		o, _, _ := w.observer.Observation(widget, w.key())
+		return o.Health == hubv1.HealthHealthy
+	})
 }

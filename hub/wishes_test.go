@@ -1,0 +1,60 @@
+package hub
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func boundTo(name string, status hubv1.StatusAggregation) *hubv1.ResourceBinding {
+	b := &hubv1.ResourceBinding{}
+	b.Name, b.Namespace = name, "shop"
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: "Machine", Name: name}
+	spec := hubv1.PlacementSpec{StatusAggregation: status}
+	if text := spec.Settings(); text != "" {
+		b.Annotations = map[string]string{hubv1.SettingsAnnotation: text}
+	}
+	return b
+}
+
+func TestWishesAreThoseOfTheBinding(t *testing.T) {
+	var changed []string
+	w := newWishes(func(id hubv1.ObjectIdentity) { changed = append(changed, id.Name) })
+	running := hubv1.StatusAggregation{HealthExpression: "object.status.mode == 'run'"}
+	reduced := hubv1.StatusAggregation{Reducers: []hubv1.StatusReducer{{Path: "/status/used", Reducer: hubv1.ReducerSum}}}
+	a, b := hubv1.ObjectOf(boundTo("a", running)), hubv1.ObjectOf(boundTo("b", running))
+
+	for _, name := range []string{"a", "b", "a"} {
+		w.see(boundTo(name, running))
+	}
+	w.see(boundTo("c", hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}))
+	if w.of(a) == nil || w.of(a).Expression == nil || w.of(a) != w.of(b) {
+		t.Errorf("equal wishes are not one: %v and %v", w.of(a), w.of(b))
+	}
+	if got := w.of(hubv1.ObjectOf(boundTo("c", running))); got != nil {
+		t.Errorf("wishes of an object whose placement has none: %v", got)
+	}
+	w.see(boundTo("a", reduced))
+	if got := w.of(a); got.Expression != nil || !cmp.Equal(got.Paths, []string{"/status/used"}) {
+		t.Errorf("after a change of the placement: %+v", got)
+	}
+	w.forget(boundTo("a", reduced))
+	w.forget(toolscache.DeletedFinalStateUnknown{Key: "shop/b", Obj: boundTo("b", running)})
+	if w.of(a) != nil || w.of(b) != nil || len(w.all) != 0 || !w.none.Load() {
+		t.Errorf("wishes of bindings that are gone: %v, %v, %v", w.of(a), w.of(b), w.all)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "a", "a", "b"}, changed); diff != "" {
+		t.Errorf("told of (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnExpressionThatCannotBeReadIsAWishAllTheSame(t *testing.T) {
+	w := newWishes(func(hubv1.ObjectIdentity) {})
+	w.see(boundTo("a", hubv1.StatusAggregation{HealthExpression: "object."}))
+	if got := w.of(hubv1.ObjectOf(boundTo("a", hubv1.StatusAggregation{}))); got == nil || got.Expression == nil {
+		t.Errorf("wishes %v: the object would be judged as if its placement wanted nothing", got)
+	}
+}
