@@ -18,8 +18,9 @@ const (
 	throttledWindow = 5 * time.Second
 
 	// While the copies of an object change on one cluster after the other, each of them puts off the end of the window until nothing has
-	// come for this long, but not beyond longestWindow.
+	// come for this long, but not beyond longestWindow and perFollower for each cluster: what thirty clusters say takes longer to come.
 	followingWindow = 200 * time.Millisecond
+	perFollower     = 50 * time.Millisecond
 
 	// Every binding that waits adds this much to the windows of those that follow, so that under load results meet in one write.
 	perWaiting     = 2 * time.Millisecond
@@ -60,6 +61,7 @@ type load struct {
 	waiting   int // bindings that wait for their window to end
 	backlog   int // changes that wait to be brought to members
 	throttled bool
+	clusters  int // of the binding itself
 }
 
 // window says when the next write of one binding is due. The zero value is a calm binding.
@@ -90,16 +92,16 @@ func (w *window) wake(now time.Time, u urgency, l load) bool {
 	}
 	w.spread = false
 	if u == following && w.open() {
-		w.extend(now)
+		w.extend(now, l.clusters)
 		return false
 	}
 	return w.dueBy(now, now.Add(w.wait(now, u, l)))
 }
 
-// extend puts off the end of the window, because more is likely to come.
-func (w *window) extend(now time.Time) {
+// extend puts off the end of the window, because more is likely to come of so many clusters.
+func (w *window) extend(now time.Time, clusters int) {
 	due := now.Add(followingWindow)
-	if latest := w.opened.Add(longestWindow); due.After(latest) {
+	if latest := w.opened.Add(longestWindow + time.Duration(clusters)*perFollower); due.After(latest) {
 		due = latest
 	}
 	if due.After(w.due) && !w.urgent && !w.complete {

@@ -70,6 +70,13 @@ func TestWindow(t *testing.T) {
 			},
 			want: time.Second,
 		},
+		"those of thirty clusters put it off for longer": {
+			steps: []step{
+				{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 1200 * time.Millisecond, u: following, load: load{clusters: 30}},
+				{at: 2400 * time.Millisecond, u: following, load: load{clusters: 30}},
+			},
+			want: 2500 * time.Millisecond,
+		},
 		"the last one ends it": {
 			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 90 * time.Millisecond, u: lastResult}, {at: 95 * time.Millisecond, u: following}},
 			want:  90 * time.Millisecond,
