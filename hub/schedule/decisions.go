@@ -70,6 +70,7 @@ var told = map[string]bool{
 	hubv1.ReasonHubWouldRun:       true,
 	hubv1.ReasonPlacementGone:     true,
 	hubv1.ReasonDivisionRefused:   true,
+	hubv1.ReasonOverrideInvalid:   true,
 	hubv1.ReasonReplicasUnplaced:  true,
 	hubv1.ReasonNoReplacement:     true,
 	hubv1.ReasonTooManyAway:       true,

@@ -112,7 +112,10 @@ func (f facts) follow(choice placement.Choice) plan {
 	if err != nil {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
 	}
-	d, waits := f.chosen(compiled, winner.PlacementSpec())
+	d, waits, err := f.chosen(compiled, winner.PlacementSpec())
+	if err != nil {
+		return f.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, short("every cluster keeps what it has: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+	}
 	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -171,8 +174,9 @@ func (f facts) follow(choice placement.Choice) plan {
 	return p
 }
 
-// chosen asks which clusters shall hold the object. If it is to leave one before it may, it is asked again; waits is for how long that is.
-func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d placement.Decision, waits time.Duration) {
+// chosen asks which clusters shall hold the object. If it is to leave one before it may, it is asked again; waits is for how long that is. An error means
+// that nobody can tell which clusters are excluded.
+func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d placement.Decision, waits time.Duration, err error) {
 	held := held(f.spec())
 	in := placement.Input{
 		Placement: by,
@@ -184,11 +188,14 @@ func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d plac
 		MostAway:  f.mostAway,
 		Now:       f.now,
 	}
+	if in.Excluded, err = f.exclusions(); err != nil {
+		return d, 0, err
+	}
 	d = f.asked(in)
 	if in.Hold, waits = f.notYet(d); in.Hold != nil {
 		d = f.asked(in)
 	}
-	return d, waits
+	return d, waits, nil
 }
 
 func (f facts) asked(in placement.Input) placement.Decision {
@@ -271,6 +278,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",
+	hubv1.ReasonExcludedByOverride:  "excluded by override policies",
 	hubv1.ReasonUnschedulable:       "unschedulable",
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonNamespaceNotAllowed: "not open to the namespace",

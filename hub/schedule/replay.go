@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,10 @@ type Live struct {
 	// Binding of the object.
 	Binding hubv1.BindingObject
 	// Placements are those of the object's namespace and the cluster-scoped ones.
-	Placements      []hubv1.PlacementObject
-	Clusters        []*hubv1.MemberCluster
+	Placements []hubv1.PlacementObject
+	Clusters   []*hubv1.MemberCluster
+	// Overrides are the override policies of the object's namespace and the cluster-scoped ones. Those that exclude no clusters decide nothing.
+	Overrides       []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
 	// Objects is how many objects the hub sends to each cluster; nil if that is not known.
 	Objects map[string]int
@@ -40,7 +43,7 @@ func ReadLive(ctx context.Context, r client.Reader, namespace string) (Live, err
 	if err != nil {
 		return Live{}, fmt.Errorf("reading what decides: %w", err)
 	}
-	return Live{Placements: w.placements, Clusters: w.clusters, NamespaceLabels: w.namespaceLabels}, nil
+	return Live{Placements: w.placements, Clusters: w.clusters, Overrides: w.overrides, NamespaceLabels: w.namespaceLabels}, nil
 }
 
 // Replayed is a decision, told in full.
@@ -71,7 +74,7 @@ type ReplayedDivision struct {
 func (l Live) Replay() Replayed {
 	f := facts{
 		id: identityOf(l.Object), binding: l.Binding, template: l.Object, scalePath: l.ScalePath, refused: l.Refused, now: l.Now,
-		world: world{placements: l.Placements, clusters: l.Clusters, namespaceLabels: l.NamespaceLabels, namespaceRead: true},
+		world: world{placements: l.Placements, clusters: l.Clusters, overrides: excludingOf(slices.Clone(l.Overrides)), namespaceLabels: l.NamespaceLabels, namespaceRead: true},
 	}
 	if l.Objects != nil {
 		f.memory = &memory{objects: l.Objects}

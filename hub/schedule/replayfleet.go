@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // Fleet is many objects and what decides on them, as values. What is said of Live holds for it as well.
@@ -23,6 +24,8 @@ type Fleet struct {
 	Clusters []*hubv1.MemberCluster
 	// Placements of all namespaces, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
+	// Overrides are override policies of all namespaces, and the cluster-scoped ones. Those that exclude no clusters decide nothing.
+	Overrides []hubv1.OverridePolicyObject
 	// NamespaceLabels by namespace.
 	NamespaceLabels map[string]map[string]string
 	Objects         []FleetObject
@@ -206,6 +209,11 @@ func (s *Settlement) world(namespace string) world {
 	for _, p := range s.fleet.Placements {
 		if ns := p.GetNamespace(); ns == "" || ns == namespace {
 			w.placements = append(w.placements, p)
+		}
+	}
+	for _, p := range s.fleet.Overrides {
+		if ns := p.GetNamespace(); (ns == "" || ns == namespace) && overrides.Excludes(p) {
+			w.overrides = append(w.overrides, p)
 		}
 	}
 	s.worlds[namespace] = w

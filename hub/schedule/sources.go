@@ -38,6 +38,8 @@ func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
 		watch(c, &hubv1.ClusterResourceBinding{}, itself[*hubv1.ClusterResourceBinding], bindingMoved[*hubv1.ClusterResourceBinding]),
 		watch(c, &hubv1.Placement{}, behind(selectedBy[*hubv1.Placement](s)), specMoved[*hubv1.Placement]),
 		watch(c, &hubv1.ClusterPlacement{}, behind(selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
+		watch(c, &hubv1.OverridePolicy{}, behind(excludedBy[*hubv1.OverridePolicy](s)), specMoved[*hubv1.OverridePolicy]),
+		watch(c, &hubv1.ClusterOverridePolicy{}, behind(excludedBy[*hubv1.ClusterOverridePolicy](s)), specMoved[*hubv1.ClusterOverridePolicy]),
 		watch(c, &hubv1.MemberCluster{}, behind(s.bound), clusterMoved),
 		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.factsMoved}),
 		watch(c, &corev1.Namespace{}, behind(s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
@@ -117,8 +119,8 @@ func clusterMoved(before, after *hubv1.MemberCluster) bool {
 		!equality.Semantic.DeepEqual(steady(before), steady(after))
 }
 
-// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements read what its nodes and version
-// are, when that changes.
+// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the rules that exclude clusters for
+// them, read what its nodes and version are, when that changes.
 func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
 	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
 	before.Revision, after.Revision = "", ""
@@ -139,7 +141,11 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 			reading[placementKey(refTo(p))] = true
 		}
 	}
-	if len(reading) == 0 && len(served) == 0 {
+	var excluding []hubv1.OverridePolicyObject
+	if facts {
+		excluding = s.excludingByFacts(ctx)
+	}
+	if len(reading) == 0 && len(served) == 0 && len(excluding) == 0 {
 		return
 	}
 	bindings, err := allBindings(ctx, s.Client)
@@ -149,7 +155,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	}
 	for _, b := range bindings {
 		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
-		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] {
+		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] || speakOf(excluding, id) {
 			addBehind(q, id)
 		}
 	}

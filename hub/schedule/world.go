@@ -22,6 +22,8 @@ import (
 type world struct {
 	placements []hubv1.PlacementObject // those of the namespace and the cluster-scoped ones
 	clusters   []*hubv1.MemberCluster
+	// overrides are the override policies of the namespace and the cluster-scoped ones, those alone that exclude clusters.
+	overrides []hubv1.OverridePolicyObject
 	// namespaceLabels are those of the namespace; unknown before namespaceRead.
 	namespaceLabels map[string]string
 	namespaceRead   bool
@@ -93,6 +95,10 @@ func readWorld(ctx context.Context, r client.Reader, namespace string, options .
 	for i := range everywhere.Items {
 		w.placements = append(w.placements, &everywhere.Items[i])
 	}
+	var err error
+	if w.overrides, err = excludingPolicies(ctx, r, namespace, options...); err != nil {
+		return world{}, err
+	}
 	if namespace == "" {
 		return w, nil
 	}
@@ -104,7 +110,7 @@ func readWorld(ctx context.Context, r client.Reader, namespace string, options .
 		w.placements = append(w.placements, &here.Items[i])
 	}
 	var ns corev1.Namespace
-	err := r.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
+	err = r.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
 	if client.IgnoreNotFound(err) != nil {
 		return world{}, fmt.Errorf("reading namespace %q: %w", namespace, err)
 	}
@@ -168,7 +174,7 @@ var errTerminating = errors.New("it is being deleted")
 // stand returns an error if one of our own definitions is on its way out: policies and clusters then vanish without anybody having
 // changed his mind about an object.
 func (l *liveWorlds) stand(ctx context.Context) error {
-	for _, plural := range []string{"memberclusters", "placements", "clusterplacements"} {
+	for _, plural := range []string{"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"} {
 		name := plural + "." + hubv1.GroupVersion.Group
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)

@@ -1,0 +1,115 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// excludingPolicies reads the override policies that exclude clusters: the cluster-scoped ones and those of a namespace, "" for none. The others have no
+// part in where objects go.
+func excludingPolicies(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
+	var out []hubv1.OverridePolicyObject
+	var everywhere hubv1.ClusterOverridePolicyList
+	if err := r.List(ctx, &everywhere, options...); err != nil {
+		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
+	}
+	for i := range everywhere.Items {
+		out = append(out, &everywhere.Items[i])
+	}
+	if namespace != "" {
+		var here hubv1.OverridePolicyList
+		if err := r.List(ctx, &here, append(options, client.InNamespace(namespace))...); err != nil {
+			return nil, fmt.Errorf("listing OverridePolicies in namespace %q: %w", namespace, err)
+		}
+		for i := range here.Items {
+			out = append(out, &here.Items[i])
+		}
+	}
+	return excludingOf(out), nil
+}
+
+// excludingOf are those that exclude clusters.
+func excludingOf(policies []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
+	return slices.DeleteFunc(policies, func(p hubv1.OverridePolicyObject) bool { return !overrides.Excludes(p) })
+}
+
+// exclusions say which clusters override policies keep the object out of. An error means that nobody can tell.
+func (f facts) exclusions() (map[string]placement.Exclusion, error) {
+	if len(f.world.overrides) == 0 {
+		return nil, nil
+	}
+	rules, err := overrides.ExclusionsOf(f.world.overrides, f.selectable())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]placement.Exclusion{}
+	for _, c := range f.world.clusters {
+		seen := f.memory.see(c)
+		x, excluded := rules.Of(overrides.Cluster{Name: seen.Name, Labels: seen.Labels, Version: seen.Version, Capacity: seen.Capacity})
+		if excluded {
+			out[c.Name] = placement.Exclusion{Rule: x.Rule.String(), Passing: x.Passing, Why: x.Why}
+		}
+	}
+	return out, nil
+}
+
+// excludedBy returns the objects of the kinds that a policy speaks of, if it excludes clusters.
+func excludedBy[T hubv1.OverridePolicyObject](s *Scheduler) func(context.Context, T) []key {
+	return func(_ context.Context, p T) []key {
+		if !overrides.Excludes(p) {
+			return nil
+		}
+		var keys []key
+		for gk := range s.wants.current() {
+			if speaksOf(p, gk) {
+				keys = append(keys, s.objects(gk, p.GetNamespace())...)
+			}
+		}
+		return keys
+	}
+}
+
+// speakOf says whether one of the policies may select an object.
+func speakOf(policies []hubv1.OverridePolicyObject, id key) bool {
+	return slices.ContainsFunc(policies, func(p hubv1.OverridePolicyObject) bool {
+		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && speaksOf(p, id.GroupKind())
+	})
+}
+
+// speaksOf says whether a policy may select objects of a kind.
+func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
+	return slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
+		return r.APIGroup == gk.Group && (r.Kind == gk.Kind || r.Kind == everyKind)
+	})
+}
+
+// excludingByFacts are the policies that exclude clusters by their version or capacity.
+func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
+	var here hubv1.OverridePolicyList
+	var everywhere hubv1.ClusterOverridePolicyList
+	for _, list := range []client.ObjectList{&here, &everywhere} {
+		if err := s.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
+			return nil
+		}
+	}
+	var out []hubv1.OverridePolicyObject
+	for i := range here.Items {
+		out = append(out, &here.Items[i])
+	}
+	for i := range everywhere.Items {
+		out = append(out, &everywhere.Items[i])
+	}
+	return slices.DeleteFunc(out, func(p hubv1.OverridePolicyObject) bool {
+		return !slices.ContainsFunc(p.OverrideSpec().Rules, func(r hubv1.OverrideRule) bool { return r.Exclude && overrides.ReadsFacts(&r) })
+	})
+}
