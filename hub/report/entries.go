@@ -39,6 +39,7 @@ type entry struct {
 
 	drifts    drifts
 	driftTold time.Time
+	troubles  troubles
 
 	merged  merged         // what is on the hub object
 	refusal refusal        // what its API server did not take
@@ -66,7 +67,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
 		// Another object under the same name: what is known speaks of the old one.
-		e.outcomes, e.merged, e.refusal, e.written, e.refused = nil, merged{}, refusal{}, "", ""
+		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
 		// A withdrawal that was done says nothing about the next one.

@@ -18,6 +18,7 @@ const (
 	EventApplied        = "Applied"
 	EventApplyFailed    = "ApplyFailed"
 	EventDegraded       = "Degraded"
+	EventHealthy        = "Healthy"
 	EventWithdrawn      = "Withdrawn"
 	EventDriftCorrected = "DriftCorrected"
 )
@@ -33,24 +34,41 @@ type event struct {
 	kind, reason, action, note string
 }
 
+// troubles are those of an object that were told by this process and whose end was not. What was told before a restart is seen from the
+// binding, unless something came between.
+type troubles struct{ applying, health bool }
+
+// note takes up what is told now.
+func (t *troubles) note(ev event) {
+	switch ev.reason {
+	case EventApplyFailed, EventApplied:
+		t.applying = ev.reason == EventApplyFailed
+	case EventDegraded, EventHealthy:
+		t.health = ev.reason == EventDegraded
+	}
+}
+
 // phases returns the events that a change of a binding's status is worth. before is what the server held, so that a
 // restarted hub repeats nothing.
-func phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
+func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
 	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
 	// it that an object is everywhere whose own status says so.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || !held(before, spec) && !speaks(after)):
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || t.applying || !held(before, spec) && !speaks(after)):
 		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
 	case is == hubv1.ReasonFailedOnSome && was != is:
 		if failing := rowsWhere(after, failing); len(failing) > 0 {
 			out = append(out, event{corev1.EventTypeWarning, EventApplyFailed, "Apply", "failed on " + reasons(failing)})
 		}
 	}
-	if was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); is == hubv1.ReasonDegradedOnSome && was != is {
+	switch was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); {
+	case is == hubv1.ReasonDegradedOnSome && was != is && !t.health:
 		degraded := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Health == hubv1.HealthDegraded })
 		out = append(out, event{corev1.EventTypeWarning, EventDegraded, "Observe", "degraded on " + reasons(degraded)})
+	case is == hubv1.ReasonHealthyEverywhere && (was == hubv1.ReasonDegradedOnSome || t.health):
+		out = append(out, event{corev1.EventTypeNormal, EventHealthy, "Observe", "healthy again on " + clusters(int(after.Summary.Desired))})
 	}
 	withdrawn := rowsWhere(after, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)

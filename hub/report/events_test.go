@@ -32,6 +32,7 @@ func TestPhases(t *testing.T) {
 
 	tests := map[string]struct {
 		before, after hubv1.BindingStatus
+		told          troubles
 		targets       []hubv1.BindingTarget
 		want          []event
 	}{
@@ -90,6 +91,30 @@ func TestPhases(t *testing.T) {
 				row("a", 1, yes, hubv1.HealthDegraded, "CrashLoop"), row("b", 1, yes, hubv1.HealthHealthy, "")),
 			want: []event{warning(EventDegraded, "Observe", "degraded on 1 cluster: a (CrashLoop)")},
 		},
+		"one that is healthy again": {
+			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonDegradedOnSome,
+				row("a", 1, yes, hubv1.HealthDegraded, "CrashLoop"), row("b", 1, yes, hubv1.HealthHealthy, "")),
+			after: good, want: []event{normal(EventHealthy, "Observe", "healthy again on 2 clusters")},
+		},
+		"also if it got there slowly": {
+			told: troubles{health: true},
+			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonProgressingOnSome,
+				row("a", 1, yes, hubv1.HealthProgressing, ""), row("b", 1, yes, hubv1.HealthHealthy, "")),
+			after: good, want: []event{normal(EventHealthy, "Observe", "healthy again on 2 clusters")},
+		},
+		"one that does not get healthy is told once": {
+			told: troubles{health: true},
+			before: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonProgressingOnSome,
+				row("a", 1, yes, hubv1.HealthProgressing, ""), row("b", 1, yes, hubv1.HealthHealthy, "")),
+			after: status(hubv1.ReasonAppliedEverywhere, hubv1.ReasonDegradedOnSome,
+				row("a", 1, yes, hubv1.HealthDegraded, "CrashLoop"), row("b", 1, yes, hubv1.HealthHealthy, "")),
+		},
+		"success is told also if it came slowly after a failure": {
+			told: troubles{applying: true},
+			before: status(hubv1.ReasonNotYetReported, hubv1.ReasonProgressingOnSome,
+				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, unknown, hubv1.HealthUnknown, hubv1.ReasonPending)),
+			after: spoken, want: []event{appliedTo2},
+		},
 		"a withdrawal names its cluster": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
 			before: status(hubv1.ReasonNotYetReported, hubv1.ReasonHealthyEverywhere,
@@ -105,7 +130,7 @@ func TestPhases(t *testing.T) {
 			if tc.targets != nil {
 				spec.Clusters = tc.targets
 			}
-			if diff := cmp.Diff(tc.want, phases(&tc.before, &tc.after, spec), cmp.AllowUnexported(event{})); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.told.phases(&tc.before, &tc.after, spec), cmp.AllowUnexported(event{})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -247,7 +247,8 @@ func (r *run) writeBinding(ctx context.Context) error {
 	r.wrote = true
 	kind, _ := bindingKind(r.key.Namespace)
 	hubWrites.WithLabelValues(kind, writeRows).Inc()
-	for _, ev := range phases(&before, &r.after, r.binding.BindingSpec()) {
+	for _, ev := range e.troubles.phases(&before, &r.after, r.binding.BindingSpec()) {
+		e.troubles.note(ev)
 		r.tell(ev)
 	}
 	return nil
