@@ -520,7 +520,7 @@ type RuleStatus struct {
 	// +required
 	Objects int32 `json:"objects"`
 
-	// clusters is the number of clusters that hold such an object and that the rule selects.
+	// clusters is the number of clusters that hold such an object and that the rule selects; of a rule that excludes, of all clusters that it selects.
 	// +required
 	Clusters int32 `json:"clusters"`
 }

@@ -226,6 +226,13 @@ func TestAcceptance(t *testing.T) {
 			state: synced,
 			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
 		},
+		"a health expression that does not compile": {
+			spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, StatusAggregation: hubv1.StatusAggregation{HealthExpression: "object.status."},
+			},
+			state: synced,
+			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
+		},
 		"an expression that does not compile": {
 			spec: hubv1.PlacementSpec{
 				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Clusters: hubv1.ClusterSelection{Expression: "nodes.ready >= many"},
@@ -278,7 +285,7 @@ func TestRules(t *testing.T) {
 	region := func(r string) *hubv1.RuleClusters {
 		return &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: r}}}
 	}
-	policy.Spec.Rules = []hubv1.OverrideRule{{Name: "everywhere"}, {Name: "cn", Clusters: region("cn")}, {Name: "mars", Clusters: region("mars")}}
+	policy.Spec.Rules = []hubv1.OverrideRule{{Name: "everywhere"}, {Name: "cn", Clusters: region("cn")}, {Name: "mars", Clusters: region("mars")}, {Name: "not-on-mars", Clusters: region("mars"), Exclude: true}}
 	selected := []hubv1.BindingObject{
 		binding("a", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1", "eu-1"),
 		binding("b", metav1.ConditionTrue, metav1.ConditionTrue, "cn-1"),
@@ -291,6 +298,7 @@ func TestRules(t *testing.T) {
 		{Name: "everywhere", Rank: "Namespaced/0/none/0", Objects: 2, Clusters: 2},
 		{Name: "cn", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 1},
 		{Name: "mars", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 0},
+		{Name: "not-on-mars", Rank: "Namespaced/0/region/1", Objects: 2, Clusters: 1},
 	}
 	if diff := cmp.Diff(want, rules(policy, selected, clusters)); diff != "" {
 		t.Error(diff)

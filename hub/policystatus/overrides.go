@@ -3,6 +3,7 @@ package policystatus
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -125,7 +126,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule selects.
+// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule selects. Of a rule that excludes, all that it
+// selects.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
@@ -139,8 +141,12 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	out := make([]hubv1.RuleStatus, 0, len(spec.Rules))
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
+		among := maps.Keys(holding)
+		if rule.Exclude { // these hold nothing, or soon will not
+			among = maps.Keys(clusters)
+		}
 		matching := 0
-		for name := range holding {
+		for name := range among {
 			cluster, known := clusters[name]
 			if !known {
 				cluster.Name = name
