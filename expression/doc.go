@@ -14,7 +14,7 @@
 //
 // Expressions come from tenants, and so do the objects that they read. Therefore:
 //   - A text has at most MaxLength bytes, and one that would be too expensive already over short lists is refused when it is compiled.
-//   - One evaluation costs at most the limit of its Environment; 20 units take about a microsecond. What a call will cost is known before it
+//   - One evaluation costs at most the limit of its Environment, in units of CEL: 20,000 take some milliseconds. What a call will cost is known before it
 //     is made, from its arguments: comparisons, sets, regular expressions, replace, join, format and lists.range. CEL itself counts
 //     them afterwards, and compares lists and maps by their length alone. A Budget bounds what several evaluations cost together.
 //   - A result has at most MaxResultBytes and MaxResultDepth levels.

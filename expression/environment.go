@@ -26,7 +26,8 @@ type Environment struct {
 	programs  programs
 }
 
-// NewEnvironment has these variables, by name; the name may have dots. One evaluation may cost the limit: 20,000 is about a millisecond.
+// NewEnvironment has these variables, by name; the name may have dots. One evaluation may cost the limit: 20,000 are some
+// milliseconds.
 func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }

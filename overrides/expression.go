@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -100,7 +101,11 @@ func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	}
 	holds, err := t.expression.Holds(e.variables(), e.budget)
 	if err != nil {
-		return false, targetFault(fmt.Sprintf("gives no answer for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), adviceMissing))
+		reason := ""
+		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
+			reason = failure.Reason
+		}
+		return false, targetFault(fmt.Sprintf("gives no answer for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), advice(reason)))
 	}
 	return holds, nil
 }
@@ -133,6 +138,19 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 
 const adviceMissing = "ask first for what may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
+// advice says what to do about a reason of an *expression.EvaluationError.
+func advice(reason string) string {
+	switch reason {
+	case "no such key":
+		return adviceMissing
+	case "no such overload", "type conversion error":
+		return "convert what does not go together, such as by int(), double() or string()"
+	case "cost limit exceeded":
+		return "use fewer or smaller loops"
+	}
+	return "correct it"
+}
+
 func targetFault(message string) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "expression", message: "clusters.expression: " + message}
 }
@@ -141,7 +159,7 @@ func targetFault(message string) *fault {
 func compileValue(text string) (*expression.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
-		return nil, "has an expression that cannot be read: " + printable(err.Error()) + ": correct it"
+		return nil, "has an expression that is refused: " + printable(err.Error()) + ": correct it"
 	}
 	return x, ""
 }
@@ -162,7 +180,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 		}
 		v, err := o.expression.Value(e.variables(), e.budget)
 		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
-			return bad("has an expression that %s: %s", answerless(failure), adviceMissing)
+			return bad("has an expression that %s: %s", answerless(failure), advice(failure.Reason))
 		}
 		if v == nil {
 			return bad("has an expression that gives null: let it give a value, or use op remove in a rule for these clusters")
@@ -182,8 +200,8 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 
 // answerless says why there is no value. It holds nothing of the object, which may be a Secret.
 func answerless(f *expression.EvaluationError) string {
-	if f.Line == 0 {
-		return "gives no value: " + f.Reason
+	if strings.HasPrefix(f.Reason, "gives ") {
+		return f.Reason
 	}
 	return "gives no value: " + f.Where()
 }

@@ -15,8 +15,8 @@ const (
 	maxAdded        = 256 << 10 // values and copies of all rules for one object in one cluster
 	maxOperations   = 4096      // of all rules for one object in one cluster
 
-	maxExpressionCost = 20_000  // of one evaluation: about a millisecond
-	maxRenderCost     = 500_000 // of all expressions for one object in one cluster
+	maxExpressionCost = 20_000  // of one evaluation: some milliseconds
+	maxRenderCost     = 100_000 // of all expressions for one object in one cluster
 
 	maxManifestBytes = 1 << 20      // of the rendered object, as JSON
 	maxManifestDepth = 2 * maxDepth // a value at the end of a pointer
