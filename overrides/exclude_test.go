@@ -104,3 +104,15 @@ func TestExclusionsOf(t *testing.T) {
 }
 
 func some(policies ...hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject { return policies }
+
+func TestARuleThatExcludesChangesNothing(t *testing.T) {
+	unanswered := excluding(&hubv1.RuleClusters{Expression: "labels['tier'] == 'x'"})
+	template := objectWith(map[string]any{"v": int64(1)})
+	got, err := renderWith(template, policyWith("a", excluding(nil), unanswered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(template.Object["spec"], got.Object["spec"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -150,6 +150,9 @@ func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*ranke
 	var out []*rankedRule
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
+		if rule.Exclude {
+			continue // it has a part in where the object goes, not in how it looks
+		}
 		ref := RuleRef{Policy: policy, Rule: printable(rule.Name)}
 		ok, f := evaluation.selects(rule)
 		if f != nil {
