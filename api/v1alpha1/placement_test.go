@@ -21,6 +21,10 @@ func constrained(constraints string) string {
 	return spreading("topologySpreadConstraints: [" + constraints + "]")
 }
 
+func reducing(reducers string) string {
+	return placementSpec + "statusAggregation: {reducers: [" + reducers + "]}"
+}
+
 func resources(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -70,7 +74,11 @@ apply:
 deletion: {whenDeleted: Orphan, whenUnselected: Delete, propagationPolicy: Foreground}
 failover: {evictAfterSeconds: 300}
 suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
-statusAggregation: {mode: BindingOnly}
+statusAggregation:
+  mode: BindingOnly
+  healthExpression: object.status.state == 'running'
+  reducers: [{path: /status/storage/used, reducer: Sum}, {path: /status/a~1b, reducer: CEL, expression: values.size()}]
+  conditionPolarity: [{type: Serving, polarity: Positive}, {type: example.com/Slow, polarity: Negative}]
 `},
 
 	"no selector":                        {spec: toEU, says: "spec.resourceSelectors: Required value"},
@@ -173,6 +181,28 @@ statusAggregation: {mode: BindingOnly}
 	"a suspended cluster twice":              {spec: placementSpec + "suspend: {clusters: [a, a]}", says: "spec.suspend.clusters[1]: Duplicate value"},
 	"a suspended name of 64 characters":      {spec: placementSpec + "suspend: {clusters: [" + strings.Repeat("a", 64) + "]}", says: "spec.suspend.clusters[0]: Too long"},
 	"a status mode that is not there":        {spec: placementSpec + "statusAggregation: {mode: Nowhere}", says: `spec.statusAggregation.mode: Unsupported value: "Nowhere"`},
+
+	"16 reducers":                             {spec: reducing(strings.Trim(many(16, "{path: /status/f%d, reducer: Sum}"), "[]"))},
+	"17 reducers":                             {spec: reducing(strings.Trim(many(17, "{path: /status/f%d, reducer: Sum}"), "[]")), says: "spec.statusAggregation.reducers: Too many: 17"},
+	"a reducer that is not there":             {spec: reducing("{path: /status/a, reducer: Median}"), says: `reducers[0].reducer: Unsupported value: "Median"`},
+	"two reducers of one path":                {spec: reducing("{path: /status/a, reducer: Sum}, {path: /status/a, reducer: Min}"), says: "reducers[1]: Duplicate value"},
+	"a reducer below another one":             {spec: reducing("{path: /status/a, reducer: First}, {path: /status/a/b, reducer: Min}"), says: "no path may be below another one"},
+	"a reducer beside another one":            {spec: reducing("{path: /status/a, reducer: First}, {path: /status/ab, reducer: Min}")},
+	"a reducer of the spec":                   {spec: reducing("{path: /spec/a, reducer: First}"), says: "reducers[0].path in body should match"},
+	"a reducer of all of the status":          {spec: reducing("{path: /status, reducer: First}"), says: "reducers[0].path in body should match"},
+	"a reducer of conditions":                 {spec: reducing("{path: /status/conditions, reducer: First}"), says: "conditions and observedGeneration are merged by rules of their own; see conditionPolarity"},
+	"a reducer of a generation further down":  {spec: reducing("{path: /status/a/observedGeneration, reducer: Min}"), says: "conditions and observedGeneration are merged by rules of their own; see conditionPolarity"},
+	"a reducer of what is called alike":       {spec: reducing("{path: /status/conditionsMet, reducer: Sum}")},
+	"a reducer of a path of 257 characters":   {spec: reducing("{path: /status/" + strings.Repeat("a", 249) + ", reducer: Sum}"), says: "reducers[0].path: Too long"},
+	"an expression that no reducer evaluates": {spec: reducing("{path: /status/a, reducer: Sum, expression: 'true'}"), says: "expression is for reducer CEL, which needs one"},
+	"a reducer that lacks its expression":     {spec: reducing("{path: /status/a, reducer: CEL}"), says: "expression is for reducer CEL, which needs one"},
+	"a reducer's expression that is too long": {spec: reducing("{path: /status/a, reducer: CEL, expression: " + strings.Repeat("a", 4097) + "}"), says: "reducers[0].expression: Too long"},
+	"an empty health expression":              {spec: placementSpec + "statusAggregation: {healthExpression: ''}", says: "spec.statusAggregation.healthExpression in body should be at least 1 chars long"},
+	"a health expression that is too long":    {spec: placementSpec + "statusAggregation: {healthExpression: " + strings.Repeat("a", 4097) + "}", says: "spec.statusAggregation.healthExpression: Too long"},
+	"33 polarities":                           {spec: placementSpec + "statusAggregation: {conditionPolarity: " + many(33, "{type: T%d, polarity: Positive}") + "}", says: "spec.statusAggregation.conditionPolarity: Too many: 33"},
+	"two polarities of one type":              {spec: placementSpec + "statusAggregation: {conditionPolarity: [{type: A, polarity: Positive}, {type: A, polarity: Negative}]}", says: "conditionPolarity[1]: Duplicate value"},
+	"a polarity that is not there":            {spec: placementSpec + "statusAggregation: {conditionPolarity: [{type: A, polarity: Both}]}", says: `conditionPolarity[0].polarity: Unsupported value: "Both"`},
+	"a polarity of no type":                   {spec: placementSpec + "statusAggregation: {conditionPolarity: [{type: '', polarity: Positive}]}", says: "conditionPolarity[0].type in body should be at least 1 chars long"},
 
 	"replicas are divided by capacity":          {spec: dividing("divide: {by: Capacity}, requests: {cpu: 500m}")},
 	"replicas are packed":                       {spec: dividing("divide: {by: Pack, limits: [{maxReplicas: 3}]}")},

@@ -33,6 +33,22 @@ func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
 				Deletion: DeletionPolicy{PropagationPolicy: metav1.DeletePropagationForeground},
 			},
 		},
+		"so are the rules of its status": {
+			spec: PlacementSpec{Apply: standard, StatusAggregation: StatusAggregation{
+				Mode: StatusOnObject, HealthExpression: "true", Reducers: []StatusReducer{{Path: "/status/a", Reducer: ReducerSum}},
+				ConditionPolarity: []ConditionPolarity{{Type: "Slow", Polarity: PolarityNegative}},
+			}},
+			text: `{"statusAggregation":{"healthExpression":"true","reducers":[{"path":"/status/a","reducer":"Sum"}],"conditionPolarity":[{"type":"Slow","polarity":"Negative"}]}}`,
+			want: PlacementSpec{StatusAggregation: StatusAggregation{
+				HealthExpression: "true", Reducers: []StatusReducer{{Path: "/status/a", Reducer: ReducerSum}},
+				ConditionPolarity: []ConditionPolarity{{Type: "Slow", Polarity: PolarityNegative}},
+			}},
+		},
+		"and that it is not on the hub object": {
+			spec: PlacementSpec{StatusAggregation: StatusAggregation{Mode: StatusBindingOnly}},
+			text: `{"statusAggregation":{"mode":"BindingOnly"}}`,
+			want: PlacementSpec{StatusAggregation: StatusAggregation{Mode: StatusBindingOnly}},
+		},
 		"a placement that is suspended does not stay so": {
 			spec: PlacementSpec{Apply: standard, Suspend: SuspendPolicy{Dispatching: true}},
 		},
@@ -55,7 +71,7 @@ func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
 func TestSettingsThatCannotBeReadForbidToWrite(t *testing.T) {
 	b := &ResourceBinding{}
 	b.Annotations = map[string]string{SettingsAnnotation: "{"}
-	if got := LastSettings(b).Apply.Mode; got != ApplyReportOnly {
-		t.Errorf("mode %q", got)
+	if got := LastSettings(b); got.Apply.Mode != ApplyReportOnly || got.StatusAggregation.Mode != StatusBindingOnly {
+		t.Errorf("mode %q, of the status %q", got.Apply.Mode, got.StatusAggregation.Mode)
 	}
 }

@@ -75,13 +75,13 @@ func FuzzMergeStatus(f *testing.F) {
 }
 
 // hostileKind has every sort of field of the property tests.
-func hostileKind(t testing.TB) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
+func hostileKind(tb testing.TB) *apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
 	s := scenario{Schema: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for name, field := range drawnFields {
 		var p apiextensionsv1.JSONSchemaProps
 		if err := yaml.UnmarshalStrict([]byte(field.schema), &p); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		s.Schema[name] = p
 	}

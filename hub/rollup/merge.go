@@ -194,10 +194,6 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {
-	case name == conditionsField && !m.asked:
-		return m.conditions(n)
-	case name == observedGenerationField && !m.asked:
-		return m.observedGeneration(name, n)
 	case m.rules.has(path):
 		m.used[path] = true
 		if (m.asked || health.PerCluster(name)) && !n.countable() && n.kind != "number" {
@@ -208,26 +204,49 @@ func (m *merger) rule(name string, n *node) (any, outcome) {
 		return m.object(name, n)
 	case m.asked, health.PerCluster(name):
 		return nil, omitted
-	case n.kind == "object" && len(n.properties) > 0:
-		return m.object(name, n)
-	case n.countable() && (health.IsCount(name) || path == m.schema.replicas):
-		return m.sum(name, n)
-	case n.kind == "string" && health.IsPhase(name) && (name != "health" || m.knowsWords(name)):
-		return m.phase(name, n)
-	case n.kind == "string" && health.IsExpiry(name):
-		return m.time(name, n, time.Time.Before)
-	case n.kind == "string" && health.IsFailureTime(name) && n.format == "date-time":
-		return m.time(name, n, time.Time.After)
-	case n.kind == "array":
-		return m.list(name, n)
-	case n.kind == "object" && n.items != nil:
-		return m.mapped(name, n)
-	case m.path != "":
-		return nil, omitted // what is equal by chance says little further down
-	case n.kind == "boolean":
+	case name == conditionsField:
+		return m.conditions(n)
+	case name == observedGenerationField:
+		return m.observedGeneration(name, n)
+	}
+	switch n.kind {
+	case "integer", intOrString:
+		return m.count(path, name, n)
+	case "string":
+		return m.text(name, n)
+	case "boolean":
 		return m.boolean(name)
-	case n.kind == intOrString, n.kind == "string" && n.format != "date-time":
+	case "array":
+		return m.list(name, n)
+	case "object":
+		if len(n.properties) > 0 {
+			return m.object(name, n)
+		}
+		return m.mapped(name, n)
+	}
+	return nil, omitted
+}
+
+func (m *merger) count(path, name string, n *node) (any, outcome) {
+	switch {
+	case health.IsCount(name), path == m.schema.replicas:
+		return m.sum(name, n)
+	case n.kind == intOrString:
 		return m.equal(name)
+	}
+	return nil, omitted
+}
+
+func (m *merger) text(name string, n *node) (any, outcome) {
+	switch {
+	case name == "phase", name == "state", m.knowsWords(name):
+		return m.phase(name, n)
+	case health.IsExpiry(name):
+		return m.time(name, n, time.Time.Before)
+	case n.format != "date-time":
+		return m.equal(name)
+	case health.IsFailureTime(name):
+		return m.time(name, n, time.Time.After)
 	}
 	return nil, omitted
 }

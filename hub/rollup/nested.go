@@ -83,6 +83,9 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 
 // mapped merges a map key by key: counts, or objects.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
+	if n.items == nil {
+		return nil, omitted
+	}
 	sub := m.into(name, n, inField(name))
 	keys := map[string]bool{}
 	for _, p := range sub.parts {

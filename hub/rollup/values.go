@@ -63,15 +63,18 @@ func countOf(value any, n *node) (float64, bool) {
 // boolean is the common value. Where members differ, or not all have reported, the hub's spec says what a required one is.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
-	if how == merged || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
+	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
 		return value, how
 	}
 	asked, _ := m.spec[name].(bool)
 	return asked, merged
 }
 
-// equal is the value that every target has.
+// equal is the value that every target has. Only at the top: what is equal by chance says little further down.
 func (m *merger) equal(name string) (any, outcome) {
+	if m.path != "" {
+		return nil, omitted
+	}
 	var common any
 	known := 0
 	for _, p := range m.parts {
@@ -115,7 +118,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		t, err := time.Parse(time.RFC3339, s)
 		switch {
 		case err == nil:
-		case n.format == "date-time" || m.path != "":
+		case n.format == "date-time":
 			return nil, omitted
 		default:
 			return m.equal(name) // such as expires: never
