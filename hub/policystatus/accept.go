@@ -8,6 +8,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/replicas"
 )
@@ -61,6 +62,11 @@ func Readable(p hubv1.PlacementObject) error {
 	}
 	if _, err := replicas.TermsOf(p.PlacementSpec().Replicas.Way()); err != nil {
 		return err
+	}
+	if text := p.PlacementSpec().StatusAggregation.HealthExpression; text != "" {
+		if _, err := health.Compile(text); err != nil {
+			return fmt.Errorf("spec.statusAggregation.healthExpression: %w", err)
+		}
 	}
 	return readableResources(p.PlacementSpec().ResourceSelectors)
 }

@@ -94,7 +94,7 @@ func TestAssessByConventions(t *testing.T) {
 			manifest: widget("spec: {size: 1}, status: {size: 0}"), conventions: selected, want: Verdict{Health: healthy},
 		},
 		"ready replicas count where the spec has the replicas": {
-			manifest: widget("spec: {replicas: 3}, status: {replicas: 3, readyReplicas: 1}"), want: Verdict{progressing, ReasonReplicas, "1 of 3 replicas are there ready"},
+			manifest: widget("spec: {replicas: 3}, status: {replicas: 3, readyReplicas: 1}"), want: Verdict{progressing, ReasonReplicas, "1 of 3 replicas are ready"},
 		},
 		"ready replicas say nothing where the scale is of shards": {
 			manifest: widget("spec: {replicas: 3, size: 2}, status: {size: 2, readyReplicas: 1}"), conventions: scaled, want: Verdict{Health: healthy},

@@ -2,7 +2,6 @@ package health
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,9 +55,6 @@ type Expression struct {
 // Compile reads an expression. With an error there is an Expression as well: objects that it should judge are Unknown.
 func Compile(text string) (*Expression, error) {
 	compiled, err := environment.CompileValue(text, cel.BoolType, cel.StringType, cel.MapType(cel.StringType, cel.DynType))
-	if err != nil {
-		err = fmt.Errorf("reading the health expression: %w", err)
-	}
 	return &Expression{compiled: compiled, err: err}, err
 }
 
@@ -70,7 +66,7 @@ func (e *Expression) Assess(obj *unstructured.Unstructured) Verdict {
 	case terminating(obj):
 		return Assess(obj, Conventions{})
 	case e.err != nil:
-		return expressionFailed(e.err.Error())
+		return expressionFailed("the expression cannot be read: " + e.err.Error())
 	}
 	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)
 	if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {

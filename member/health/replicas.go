@@ -16,7 +16,7 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 		}
 		has, counted := integer(at(object, scale.Status))
 		if counted && has != wanted && inForce(object, scale) {
-			return fewer(has, wanted, ""), true
+			return fewer(has, wanted, "there"), true
 		}
 		// Elsewhere than in spec.replicas these may be shards or partitions, of which each has replicas of its own.
 		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
@@ -38,9 +38,9 @@ var (
 		path []string
 		word string
 	}{
-		{[]string{"status", "updatedReplicas"}, " updated"},
-		{[]string{"status", "readyReplicas"}, " ready"},
-		{[]string{"status", "availableReplicas"}, " available"},
+		{[]string{"status", "updatedReplicas"}, "updated"},
+		{[]string{"status", "readyReplicas"}, "ready"},
+		{[]string{"status", "availableReplicas"}, "available"},
 	}
 )
 
@@ -54,5 +54,5 @@ func inForce(object map[string]any, scale Scale) bool {
 }
 
 func fewer(has, wanted int64, word string) Verdict {
-	return verdict(hubv1.HealthProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas are there%s", has, wanted, word))
+	return verdict(hubv1.HealthProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas are %s", has, wanted, word))
 }

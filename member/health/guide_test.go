@@ -1,0 +1,98 @@
+package health
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the verdicts into docs/status.md")
+
+const guide = "../../docs/status.md"
+
+// An example is a block of YAML with objects and, after it, a block of text with a verdict of each.
+var healthExample = regexp.MustCompile("```yaml\n((?:definition|expression|objects):[^`]*)```\n\n```text\n([^`]*)```")
+
+type guideExample struct {
+	// Definition is a version of a CustomResourceDefinition. Without one, the kind has a status subresource and nothing else.
+	Definition *apiextensionsv1.CustomResourceDefinitionVersion `json:"definition"`
+	Expression string                                           `json:"expression"`
+	Objects    map[string]map[string]any                        `json:"objects"`
+}
+
+func TestTheExamplesOfTheGuide(t *testing.T) {
+	raw, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	found := healthExample.FindAllStringSubmatchIndex(text, -1)
+	if len(found) < 5 {
+		t.Fatalf("the guide has %d examples of health only", len(found))
+	}
+	for i, at := range slices.Backward(found) { // from the end, so that places stay
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			got := assessed(t, text[at[2]:at[3]])
+			if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
+				t.Errorf("run the test with -update and read the difference (-guide +assessed):\n%s", diff)
+			}
+			text = text[:at[4]] + got + text[at[5]:]
+		})
+	}
+	if *update {
+		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func assessed(t *testing.T, block string) string {
+	t.Helper()
+	e := guideExample{Definition: &apiextensionsv1.CustomResourceDefinitionVersion{Subresources: &apiextensionsv1.CustomResourceSubresources{
+		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+	}}}
+	if err := yaml.UnmarshalStrict([]byte(block), &e); err != nil {
+		t.Fatal(err)
+	}
+	e.Definition.Name = "v1"
+	conventions := ReadConventions(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{*e.Definition},
+	}}, "v1")
+	var wishes Wishes
+	if e.Expression != "" {
+		var err error
+		if wishes.Expression, err = Compile(e.Expression); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(e.Objects)) {
+		e.Objects[name]["apiVersion"], e.Objects[name]["kind"] = "example.com/v1", "Widget"
+		raw, err := json.Marshal(e.Objects[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON(raw); err != nil {
+			t.Fatal(err)
+		}
+		v := wishes.Assess(obj, conventions)
+		fmt.Fprintf(&out, "%s: %s", name, v.Health)
+		if v.Reason != "" {
+			fmt.Fprintf(&out, " (%s: %s)", v.Reason, v.Message)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
