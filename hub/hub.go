@@ -9,6 +9,8 @@
 //	                                            hub/policystatus  what placements and override policies come to
 //	member/children finds what copies made      hub/shard       which replica works on which member
 //	                                            hub/memberview  what users may see of members
+//	                                            hub/admission   which policies the hub takes
+//	                                            hub/certificate by which the API server knows who reviews them
 package hub
 
 import (
@@ -20,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,6 +71,10 @@ type Options struct {
 	Failover schedule.Failover
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
+	// API server calls it.
+	WebhookAddress string
+	WebhookNames   []string
 	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where other replicas reach
 	// it; empty means there, too.
 	ViewAddress, ViewHost string
@@ -186,6 +193,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	if err := wishes.watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
+	hubKinds, err := newHubKinds(ctx, mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
@@ -200,6 +211,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	dispatcher = dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+		Misfits: func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+			return misfits(hubKinds.Faults(ctx, manifest))
+		},
 	})
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
@@ -211,6 +225,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	})
 	scheduler.OnDecision(reporter.WakeDecided)
 	scheduler.OnWanted(func(kinds []schema.GroupKind) {
+		hubKinds.Expect(groupsOf(kinds))
 		f.expect(groupsOf(kinds))
 		links.Look()
 	})
@@ -240,6 +255,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		return err
 	}
 	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := addAdmission(mgr, o, store, hubKinds); err != nil {
 		return err
 	}
 	if err := addViews(mgr, views, f, dispatcher, shards); err != nil {

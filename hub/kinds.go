@@ -14,6 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/connect"
 	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/member/values"
 )
 
 // newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before, defined of any
@@ -46,6 +47,19 @@ func groupsOf(kinds []schema.GroupKind) sets.Set[string] {
 // Fit implements member.Cluster.
 func (c *memberCluster) Fit(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	return c.kinds.Fit(ctx, manifest)
+}
+
+// Misfits implements member.Cluster.
+func (c *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+	return misfits(c.kinds.Faults(ctx, manifest))
+}
+
+func misfits(faults []values.Fault) []member.Misfit {
+	out := make([]member.Misfit, 0, len(faults))
+	for _, f := range faults {
+		out = append(out, member.Misfit(f))
+	}
+	return out
 }
 
 // Apply implements member.Cluster. What the member refuses says something of what it serves.

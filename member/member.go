@@ -41,6 +41,8 @@ type Cluster interface {
 	// Fit returns the manifest without the fields that the cluster's schema of its kind does not have, and their paths. It is the
 	// manifest itself if there are none, or if the cluster publishes no schema that can be read.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
+	// Misfits are the values in a manifest that the cluster's schema of its kind does not take: none if it publishes no schema that can be read.
+	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
 	// Apply brings one object to the cluster, or says why not. It logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
@@ -52,6 +54,16 @@ type Cluster interface {
 	// Observation returns what was last seen of an object. synced is false until the kind's first list has been
 	// delivered; only then does a missing observation mean that the cluster holds no object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
+}
+
+// Misfit is a value that a schema does not take.
+type Misfit struct {
+	// Path is its JSON pointer.
+	Path string
+	// Message says what the schema wants, such as "must be an integer".
+	Message string
+	// Value as JSON, cut short; empty if it is a map or a list, or missing.
+	Value string
 }
 
 // Observation is what is kept of one member object: everything that later decisions need, and nothing that grows with its spec.

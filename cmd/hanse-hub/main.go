@@ -30,7 +30,7 @@ func main() {
 
 func run() error {
 	var o hub.Options
-	var denied string
+	var denied, webhookNames string
 	var showVersion bool
 	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace, "Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")
 	flag.BoolVar(&o.LeaderElection, "leader-elect", false, "Decide where objects go only while holding the Lease hanse-hub; needed with more than one replica.")
@@ -40,6 +40,8 @@ func run() error {
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
 	flag.StringVar(&o.ViewAddress, "view-bind-address", "0", "Address at which users with a token see what is on members, over TLS; 0 turns it off.")
 	flag.StringVar(&o.ViewHost, "view-advertise-host", "", "Host or IP address at which other replicas reach --view-bind-address, if that names none.")
+	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0", "Address of the webhook that reviews policies; 0 turns it off.")
+	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc", "DNS names, separated by commas, by which the hub's API server calls the webhook.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Label and annotation key prefixes, separated by commas, that never travel to members, beside the built-in ones.")
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
@@ -59,10 +61,9 @@ func run() error {
 		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, --failover-max-away-percent is 1 to 100: have %s, %d and %d",
 			o.Failover.Grace, o.Failover.PerSecond, o.Failover.MostAway)
 	}
-	for p := range strings.SplitSeq(denied, ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			o.DeniedMetadataPrefixes = append(o.DeniedMetadataPrefixes, p)
-		}
+	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
+	if len(o.WebhookNames) == 0 {
+		return fmt.Errorf("reading the flags: --webhook-dns-names is empty")
 	}
 	ctrl.SetLogger(newLogger(&logs))
 	collectSmallHeapsLess(leastGrowth)
@@ -73,4 +74,15 @@ func run() error {
 	}
 	config.UserAgent = "hanse-hub/" + version
 	return hub.Run(signals.SetupSignalHandler(), config, o)
+}
+
+// list splits a flag.
+func list(text string) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
 }

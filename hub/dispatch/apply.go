@@ -51,10 +51,16 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	}
 	w := r.want(fitting)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
+		if unfit := r.unfit(ctx, fitting); unfit != nil {
+			return *unfit, true
+		}
 		return dropped(r.report(ctx, w), unserved), true
 	}
 	o, known, drift := r.compare(w)
 	if !known && !w.wait {
+		if unfit := r.unfit(ctx, fitting); unfit != nil {
+			return *unfit, true
+		}
 		o, known = r.writeUnlessGone(ctx, w, drift), true
 	}
 	return dropped(o, unserved), known

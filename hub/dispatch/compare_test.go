@@ -32,6 +32,10 @@ func (c *fakeCluster) Fit(_ context.Context, manifest *unstructured.Unstructured
 	return manifest, nil
 }
 
+func (c *fakeCluster) Misfits(context.Context, *unstructured.Unstructured) []member.Misfit {
+	return nil
+}
+
 func (c *fakeCluster) Observation(schema.GroupVersionKind, types.NamespacedName) (o member.Observation, found, synced bool) {
 	if c.seen == nil {
 		return member.Observation{}, false, c.synced

@@ -41,7 +41,7 @@ type Recorder interface {
 	Record(binding types.NamespacedName, cluster string, o member.Outcome)
 }
 
-// Options of a Dispatcher. All but DeniedMetadataPrefixes, Workers and Clock are required.
+// Options of a Dispatcher. All but DeniedMetadataPrefixes, Misfits, Workers and Clock are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -52,6 +52,8 @@ type Options struct {
 	Recorder  Recorder
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// Misfits are the values in a manifest that the hub's schema of its kind does not take. Default: nothing is found.
+	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 	// Workers per member. Default 8.
 	Workers int
 	Clock   clock.PassiveClock
@@ -74,6 +76,9 @@ func New(opts Options) *Dispatcher {
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
+	}
+	if opts.Misfits == nil {
+		opts.Misfits = func(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
 	}
 	return &Dispatcher{
 		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},

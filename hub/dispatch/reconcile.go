@@ -79,6 +79,8 @@ type run struct {
 	instead []hubv1.OverridePolicyObject
 	// rendering is what the clusters have in common, set by render.
 	rendering *rendering
+	// overridden is how rules made the manifest, set by render.
+	overridden overridden
 
 	// Set by gather.
 	object          hubv1.SelectableObject

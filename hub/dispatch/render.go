@@ -44,6 +44,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}
+	r.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
 	return result.Manifest, nil, nil
 }
 

@@ -202,6 +202,9 @@ func (m *fakeMember) Fit(_ context.Context, manifest *unstructured.Unstructured)
 	return manifest, nil
 }
 
+// Misfits implements member.Cluster.
+func (m *fakeMember) Misfits(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
+
 // Observe implements member.Cluster.
 func (m *fakeMember) Observe(schema.GroupVersionKind, types.NamespacedName) {}
 

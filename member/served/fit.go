@@ -51,6 +51,18 @@ func (k *Kinds) Values(ctx context.Context, gvk schema.GroupVersionKind) *values
 	return k.valuesOf(ctx, gvk)
 }
 
+// Faults are the values of a manifest that the member's schema of its kind does not take.
+func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured) []values.Fault {
+	gvk := manifest.GroupVersionKind()
+	faults := k.Values(ctx, gvk).Faults(manifest.Object)
+	if len(faults) > 0 {
+		k.mu.Lock()
+		k.known(gvk).troubled = true
+		k.mu.Unlock()
+	}
+	return faults
+}
+
 // sentOf is the manifest as far as it is written: the status is not.
 func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	sent := make(map[string]any, len(manifest.Object))

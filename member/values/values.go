@@ -24,6 +24,9 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // kind of a value, as a bit.
@@ -186,11 +189,11 @@ func (c *checker) fault(message string, value any) {
 		path.WriteByte('/')
 		path.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 	}
-	c.faults = append(c.faults, Fault{Path: path.String(), Message: message, Value: shown(value)})
+	c.faults = append(c.faults, Fault{Path: path.String(), Message: message, Value: Shown(value)})
 }
 
-// shown is a scalar as JSON, at most about 64 bytes of it.
-func shown(value any) string {
+// Shown is a scalar as JSON, at most about 64 bytes of it; empty for anything else.
+func Shown(value any) string {
 	const limit = 64
 	switch value.(type) {
 	case nil, map[string]any, []any:
@@ -204,6 +207,32 @@ func shown(value any) string {
 		return strings.ToValidUTF8(string(raw[:limit]), "") + "..."
 	}
 	return string(raw)
+}
+
+// Literals are all scalars in some JSON, as Shown writes them.
+func Literals(raw []byte) sets.Set[string] {
+	out := sets.New[string]()
+	var collect func(any)
+	collect = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, part := range v {
+				collect(part)
+			}
+		case []any:
+			for _, part := range v {
+				collect(part)
+			}
+		case nil:
+		default:
+			out.Insert(Shown(v))
+		}
+	}
+	var all any
+	if utiljson.Unmarshal(raw, &all) == nil {
+		collect(all)
+	}
+	return out
 }
 
 // done says whether the walk has found or cost enough. An alternative that could not be tried to its end counts as right.

@@ -145,12 +145,16 @@ func inRegion(region string) hubv1.RuleClusters {
 // override makes an OverridePolicy for the Widgets of a namespace.
 func override(t *testing.T, namespace, name string, rules ...hubv1.OverrideRule) *hubv1.OverridePolicy {
 	t.Helper()
-	p := &hubv1.OverridePolicy{
+	p := overrideOf(namespace, name, rules...)
+	must(t, suite.Hub.Create(t.Context(), p))
+	return p
+}
+
+func overrideOf(namespace, name string, rules ...hubv1.OverrideRule) *hubv1.OverridePolicy {
+	return &hubv1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       hubv1.OverridePolicySpec{ResourceSelectors: widgets(), Rules: rules},
 	}
-	must(t, suite.Hub.Create(t.Context(), p))
-	return p
 }
 
 // conflicted is nil if the policy has the condition Conflicted with this status and the words in its message.

@@ -40,9 +40,18 @@ type Kind struct {
 	Status bool `json:"status,omitempty"`
 }
 
+// WithWebhook lets a hub at this URL review policies.
+func WithWebhook(url string) func(values map[string]any) {
+	return func(values map[string]any) { values["webhook"] = map[string]any{"url": url} }
+}
+
 // InstallHub installs or upgrades the hub chart with these kinds and without pods: the lab has no kubelet.
-func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind) error {
-	values, err := f.valuesFile("hub-values.json", map[string]any{"replicas": 0, "federatedKinds": kinds, "uninstallHook": map[string]any{"enabled": false}})
+func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(values map[string]any)) error {
+	content := map[string]any{"replicas": 0, "federatedKinds": kinds, "uninstallHook": map[string]any{"enabled": false}}
+	for _, o := range options {
+		o(content)
+	}
+	values, err := f.valuesFile("hub-values.json", content)
 	if err != nil {
 		return err
 	}

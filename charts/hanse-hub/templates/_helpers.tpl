@@ -6,6 +6,11 @@
 {{- .Release.Namespace -}}
 {{- end -}}
 
+{{/* Not empty if policies are reviewed: by pods of this chart, or by a hub elsewhere. */}}
+{{- define "hanse-hub.webhook" -}}
+{{- if and .Values.webhook.enabled (or .Values.webhook.url (gt (int .Values.replicas) 0)) -}}true{{- end -}}
+{{- end -}}
+
 {{- define "hanse-hub.selectorLabels" -}}
 app.kubernetes.io/name: hanse-hub
 app.kubernetes.io/instance: {{ .Release.Name }}

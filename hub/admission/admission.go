@@ -1,0 +1,184 @@
+// Package admission reviews policies before the hub's API server takes them: what no CRD can say of them, and whether their author may ask
+// for it.
+//
+//   - A policy must be readable: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
+//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go).
+//   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is, or is to go, and
+//     compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy is not its fault.
+//
+// A change that leaves the spec as it is is not reviewed, and neither is a deletion.
+//
+// What a review says may be read by whoever can reach the port, who need not be the API server. So it never shows a value of an object:
+// of what is wrong only values that the policy itself holds are shown, and of a Secret not even these.
+//
+// The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would break is not sent
+// (hub/policystatus, hub/dispatch). Only the rights of the author cannot be asked for later: nobody knows any more who that was.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/values"
+)
+
+// Path at which policies are reviewed.
+const Path = "/validate-policies"
+
+const (
+	// reviewWithin is how long a review may take: the API server waits for 10 s.
+	reviewWithin = 8 * time.Second
+	// renderWithin of these is for rendering objects.
+	renderWithin = 4 * time.Second
+	// atOnce is how many reviews are made at a time. The others wait.
+	atOnce = 4
+)
+
+// Templates are the hub's own objects.
+type Templates interface {
+	// Get returns a hub object, which is not to be changed; false if it is not known.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// Head returns a hub object with its namespace, name and labels.
+	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
+}
+
+// Options of a Reviewer. All but DeniedMetadataPrefixes are required.
+type Options struct {
+	// Client reads from the cache and asks for rights.
+	Client    client.Client
+	Mapper    meta.RESTMapper
+	Templates Templates
+	// Schema is what the hub's API server says of the values of a kind; nil if that cannot be had.
+	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema
+	// Readable says what is wrong with a placement, whatever it selects.
+	Readable func(hubv1.PlacementObject) error
+	// DeniedMetadataPrefixes are as in overrides.Prepare.
+	DeniedMetadataPrefixes []string
+}
+
+// Reviewer reviews policies.
+type Reviewer struct {
+	options Options
+	turns   chan struct{}
+}
+
+var _ admission.Handler = &Reviewer{}
+
+// New returns a Reviewer.
+func New(o Options) *Reviewer { return &Reviewer{options: o, turns: make(chan struct{}, atOnce)} }
+
+// refusal is why a policy is not taken. Its text is for the author.
+type refusal struct {
+	forbidden bool // the author lacks a right
+	text      string
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.text }
+
+// Handle implements admission.Handler.
+func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	policy, unchanged, err := read(req)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusBadRequest, err)
+	case unchanged:
+		return admission.Allowed("")
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	defer cancel()
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are written at the moment: try again"))
+	}
+	warnings, err := r.review(ctx, policy, author(req.UserInfo))
+	refused := (*refusal)(nil)
+	switch {
+	case err == nil:
+		return admission.Allowed("").WithWarnings(warnings...)
+	case errors.As(err, &refused) && refused.forbidden:
+		return admission.Denied(refused.text)
+	case errors.As(err, &refused):
+		return admission.Errored(http.StatusUnprocessableEntity, refused)
+	}
+	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
+}
+
+func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {
+	switch p := policy.(type) {
+	case hubv1.PlacementObject:
+		return nil, r.reviewPlacement(ctx, p, who)
+	case hubv1.OverridePolicyObject:
+		return r.reviewOverrides(ctx, p, who)
+	}
+	return nil, fmt.Errorf("reviewing a %T", policy)
+}
+
+// read decodes the policy and says whether it is as it was.
+func read(req admission.Request) (policy client.Object, unchanged bool, err error) {
+	fresh, ok := map[string]func() client.Object{
+		"Placement":             func() client.Object { return &hubv1.Placement{} },
+		"ClusterPlacement":      func() client.Object { return &hubv1.ClusterPlacement{} },
+		"OverridePolicy":        func() client.Object { return &hubv1.OverridePolicy{} },
+		"ClusterOverridePolicy": func() client.Object { return &hubv1.ClusterOverridePolicy{} },
+	}[req.Kind.Kind]
+	if !ok || req.Kind.Group != hubv1.GroupVersion.Group {
+		return nil, false, fmt.Errorf("reviewing %s: only policies are reviewed", req.Kind.String())
+	}
+	policy = fresh()
+	if err := json.Unmarshal(req.Object.Raw, policy); err != nil {
+		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
+	}
+	// Of an object that is just being made by name the name may be in the request alone.
+	policy.SetNamespace(req.Namespace)
+	if policy.GetName() == "" {
+		policy.SetName(req.Name)
+	}
+	if req.Operation != admissionv1.Update {
+		return policy, false, nil
+	}
+	before := fresh()
+	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
+		return nil, false, fmt.Errorf("reading the %s as it was: %w", req.Kind.Kind, err)
+	}
+	return policy, equality.Semantic.DeepEqual(specOf(before), specOf(policy)), nil
+}
+
+func specOf(o client.Object) any {
+	switch p := o.(type) {
+	case *hubv1.Placement:
+		return p.Spec
+	case *hubv1.ClusterPlacement:
+		return p.Spec
+	case *hubv1.OverridePolicy:
+		return p.Spec
+	case *hubv1.ClusterOverridePolicy:
+		return p.Spec
+	}
+	return nil
+}
+
+func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject, who author) error {
+	if err := r.options.Readable(p); err != nil {
+		return &refusal{text: err.Error()}
+	}
+	needs := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
+	needs = append(needs, adoption(p.PlacementSpec())...)
+	return r.demand(ctx, who, needs)
+}

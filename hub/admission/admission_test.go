@@ -1,0 +1,368 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/admission"
+	"github.com/hanse-dev/hanse/member/values"
+)
+
+var widget = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
+
+const widgetSchema = `{"components":{"schemas":{"w":{"type":"object","properties":{"spec":{"type":"object","properties":{
+	"replicas":{"type":"integer","minimum":0,"maximum":100},"size":{"type":"string","enum":["small","large"]},"note":{"type":"string"},"secret":{"type":"string"}}}},
+	"x-kubernetes-group-version-kind":[{"group":"test.hanse.dev","kind":"Widget","version":"v1"}]}}}}`
+
+// hub is what a review reads.
+type hub struct {
+	*testing.T
+	objects   []client.Object
+	templates map[hubv1.ObjectIdentity]*unstructured.Unstructured
+	// may says which rights the author has, as "verb resource.group namespace name"; nil is all.
+	may func(string) bool
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	h := &hub{T: t, templates: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}}
+	h.objects = append(h.objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}})
+	for name, region := range map[string]string{"eu-1": "eu", "cn-1": "cn"} {
+		h.objects = append(h.objects, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{hubv1.RegionLabel: region}}})
+	}
+	return h
+}
+
+// place puts an object on the hub, with a binding that sends it to clusters.
+func (h *hub) place(name, spec string, clusters ...string) {
+	h.Helper()
+	h.placeKind(widget, name, `{"spec":`+spec+`}`, clusters...)
+}
+
+func (h *hub) placeKind(gvk schema.GroupVersionKind, name, content string, clusters ...string) {
+	h.Helper()
+	o := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(content))
+	h.must(err)
+	h.must(utiljson.Unmarshal(raw, &o.Object))
+	o.SetGroupVersionKind(gvk)
+	o.SetNamespace("shop")
+	o.SetName(name)
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "shop", Name: name}
+	h.templates[id] = o
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: id.BindingKey().Name}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name, UID: "u"}
+	for _, c := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c, State: hubv1.TargetPresent})
+	}
+	h.objects = append(h.objects, b)
+}
+
+func (h *hub) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// Get implements admission.Templates.
+func (h *hub) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	o, ok := h.templates[id]
+	return o, ok
+}
+
+// Head implements admission.Templates.
+func (h *hub) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
+	o, ok := h.templates[id]
+	return o, ok
+}
+
+func (h *hub) reviewer() *admission.Reviewer {
+	h.Helper()
+	scheme := runtime.NewScheme()
+	h.must(errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(widget, meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
+		mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}, meta.RESTScopeRoot)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			review := o.(*authorizationv1.SubjectAccessReview)
+			a := review.Spec.ResourceAttributes
+			right := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", a.Verb, schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Namespace, a.Name)), " ")
+			h.mu.Lock()
+			h.asked = append(h.asked, right)
+			h.mu.Unlock()
+			review.Status.Allowed = h.may == nil || h.may(right)
+			return nil
+		},
+	}).Build()
+	kind, err := values.Parse([]byte(widgetSchema), widget)
+	h.must(err)
+	return admission.New(admission.Options{
+		Client: c, Mapper: mapper, Templates: h,
+		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *values.Schema {
+			if gvk == widget {
+				return kind
+			}
+			return nil
+		},
+		Readable: func(p hubv1.PlacementObject) error {
+			if p.PlacementSpec().Clusters.Expression == "(" {
+				return errors.New("spec.clusters.expression: it cannot be read")
+			}
+			return nil
+		},
+	})
+}
+
+// review asks for a policy in YAML, as an update of another one if that is not empty.
+func (h *hub) review(policy, before string) ctrladmission.Response {
+	h.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(policy))
+	h.must(err)
+	var kind metav1.PartialObjectMetadata
+	h.must(json.Unmarshal(raw, &kind))
+	req := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "1", Kind: metav1.GroupVersionKind{Group: "hanse.dev", Version: "v1alpha1", Kind: kind.Kind}, Namespace: kind.Namespace, Name: kind.Name,
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: "alice"},
+	}}
+	if before != "" {
+		req.Operation = admissionv1.Update
+		req.OldObject.Raw, err = yaml.YAMLToJSON([]byte(before))
+		h.must(err)
+	}
+	return h.reviewer().Handle(h.Context(), req)
+}
+
+func number(raw string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(raw)} }
+
+func policy(rules string) string {
+	return `{kind: OverridePolicy, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], rules: ` + rules + `}}`
+}
+
+func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		given  func(*hub)
+		policy string
+		want   []string // words of the refusal; none: it is taken
+		not    []string
+		warned string
+	}{
+		"a policy that fits": {policy: policy(`[{name: a, patches: [{op: replace, path: /spec/replicas, value: 5}]}]`)},
+		"a value of another type, with object, cluster, path and value": {
+			policy: policy(`[{name: a, clusters: {names: [cn-1]}, patches: [{op: replace, path: /spec/replicas, value: five}]}]`),
+			want:   []string{"Widget.test.hanse.dev shop/web in cluster cn-1: /spec/replicas must be an integer, not \"five\""}, not: []string{"eu-1"},
+		},
+		"a word that is not of the enum, by a merge patch": {
+			policy: policy(`[{name: a, mergePatch: {spec: {size: huge}}}]`),
+			want:   []string{"cluster cn-1: /spec/size must be one of \"small\", \"large\", not \"huge\"", "cluster eu-1"},
+		},
+		"a number out of bounds":       {policy: policy(`[{name: a, mergePatch: {spec: {replicas: 101}}}]`), want: []string{"/spec/replicas must be at most 100, not 101"}},
+		"a field that is not declared": {policy: policy(`[{name: a, mergePatch: {spec: {sice: small}}}]`), want: []string{"/spec/sice is not a field of the schema"}},
+		"a path that is not there": {
+			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/note, value: x}]}]`), want: []string{"web in cluster cn-1", "rule \"a\"", "/spec/note"},
+		},
+		"a value that comes from the object is not shown": {
+			policy: policy(`[{name: a, patches: [{op: copy, from: /spec/secret, path: /spec/replicas}]}]`),
+			want:   []string{"/spec/replicas must be an integer"}, not: []string{"s3cr3t"},
+		},
+		"what was wrong before is not its fault": {
+			given:  func(h *hub) { h.place("old", `{replicas: 500, size: small}`, "eu-1") },
+			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/size, value: large}]}]`),
+		},
+		"of an object without clusters all are tried": {
+			given:  func(h *hub) { h.place("fresh", `{replicas: 1}`) },
+			policy: policy(`[{name: a, clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: eu}}}, patches: [{op: test, path: /spec/replicas, value: 1}, {op: replace, path: /spec/replicas, value: -1}]}]`),
+			want:   []string{"shop/fresh in cluster eu-1: /spec/replicas must be at least 0, not -1"},
+		},
+		"a disagreement with another policy is a warning": {
+			given: func(h *hub) {
+				h.objects = append(h.objects, &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs"}, Spec: hubv1.OverridePolicySpec{
+					ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widget.Group, Kind: widget.Kind}},
+					Rules:             []hubv1.OverrideRule{{Name: "t", Patches: []hubv1.PatchOperation{{Op: hubv1.PatchReplace, Path: "/spec/replicas", Value: number("7")}}}},
+				}})
+			},
+			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/replicas, value: 5}]}]`), warned: "disagree about path /spec/replicas",
+		},
+		"many are counted": {
+			given: func(h *hub) {
+				for i := range 20 {
+					h.place(fmt.Sprintf("w%02d", i), `{replicas: 1, size: small}`, "eu-1", "cn-1")
+				}
+			},
+			policy: policy(`[{name: a, mergePatch: {spec: {size: huge}}}]`), want: []string{"and 37 more"},
+		},
+		"what can never be read is found without an object": {
+			policy: policy(`[{name: a, patches: [{op: replace, path: /metadata/name, value: x}]}]`), want: []string{"spec.rules[0].patches[0]"},
+		},
+		"nothing is there yet, and the values fit": {
+			given:  func(h *hub) { h.objects, h.templates = h.objects[:3], nil },
+			policy: policy(`[{name: a, mergePatch: {metadata: {labels: {x: y}}, spec: {size: small}}, patches: [{op: add, path: /spec/replicas, value: 5}]}]`),
+		},
+		"nothing is there yet, and a value does not fit": {
+			given:  func(h *hub) { h.objects, h.templates = h.objects[:3], nil },
+			policy: policy(`[{name: a, mergePatch: {spec: {size: 3}}}, {name: b, patches: [{op: add, path: /spec/replica, value: 5}]}]`),
+			want:   []string{`every Widget.test.hanse.dev, by rule "a": /spec/size must be a string, not 3`, `rule "b": /spec/replica is not a field of the schema`},
+		},
+		"a policy of the cluster for namespaces that it selects": {
+			policy: `{kind: ClusterOverridePolicy, metadata: {name: new}, spec: {namespaceSelector: {matchLabels: {team: a}}, resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}],
+				rules: [{name: a, mergePatch: {spec: {size: huge}}}]}}`,
+			want: []string{"shop/web in cluster eu-1: /spec/size"},
+		},
+		"a namespace selector that cannot be read": {
+			policy: `{kind: ClusterOverridePolicy, metadata: {name: new}, spec: {namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}, resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}],
+				rules: [{name: a, mergePatch: {spec: {size: huge}}}]}}`,
+			want: []string{"spec.namespaceSelector"},
+		},
+		"a placement that cannot be read": {
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], clusters: {expression: "("}}}`,
+			want:   []string{"spec.clusters.expression"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.place("web", `{replicas: 3, size: small, secret: s3cr3t}`, "eu-1", "cn-1")
+			if tt.given != nil {
+				tt.given(h)
+			}
+			answer := h.review(tt.policy, "")
+			if answer.Allowed != (len(tt.want) == 0) {
+				t.Fatalf("allowed is %t: %+v", answer.Allowed, answer.Result)
+			}
+			if !answer.Allowed && answer.Result.Code != http.StatusUnprocessableEntity {
+				t.Errorf("code %d", answer.Result.Code)
+			}
+			said := ""
+			if answer.Result != nil {
+				said = answer.Result.Message
+			}
+			for _, words := range tt.want {
+				if !strings.Contains(said, words) {
+					t.Errorf("%q does not say %q", said, words)
+				}
+			}
+			for _, words := range tt.not {
+				if strings.Contains(said, words) {
+					t.Errorf("%q says %q", said, words)
+				}
+			}
+			if warned := strings.Join(answer.Warnings, "\n"); !strings.Contains(warned, tt.warned) || tt.warned == "" && warned != "" {
+				t.Errorf("warned of %q, want %q", warned, tt.warned)
+			}
+		})
+	}
+}
+
+func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
+	const select4 = "create widgets.test.hanse.dev shop|delete widgets.test.hanse.dev shop|get widgets.test.hanse.dev shop|update widgets.test.hanse.dev shop"
+	placement := func(spec string) string {
+		return `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], ` + spec + `}}`
+	}
+	rbac := func(kind string) string {
+		return `{kind: OverridePolicy, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: ` + kind + `, name: x}], rules: [{name: a, labels: {x: y}}]}}`
+	}
+	tests := map[string]struct {
+		policy, before string
+		want           string // rights that are asked for, sorted
+		lacks, says    string
+	}{
+		"a placement: what it selects": {policy: placement(`clusters: {names: [eu-1]}`), want: select4, lacks: "delete", says: `alice needs the right to delete widgets.test.hanse.dev in namespace shop`},
+		"a placement of the cluster: everywhere": {
+			policy: `{kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], namespaceSelector: {}, clusters: {names: [eu-1]}}}`,
+			want:   strings.ReplaceAll(select4, " shop", ""), lacks: "get", says: "get widgets.test.hanse.dev in the whole cluster",
+		},
+		"an object by name": {
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget, name: web}], clusters: {names: [eu-1]}}}`,
+			want:   "create widgets.test.hanse.dev shop|delete widgets.test.hanse.dev shop web|get widgets.test.hanse.dev shop web|update widgets.test.hanse.dev shop web",
+			lacks:  "update", says: "update widgets.test.hanse.dev web in namespace shop",
+		},
+		"a kind that the hub does not serve: all of its group": {
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: later.example.com, kind: Thing}, {apiGroup: later.example.com, kind: "*"}], clusters: {names: [eu-1]}}}`,
+			want:   strings.ReplaceAll(select4, "widgets.test.hanse.dev", "*.later.example.com"), lacks: "get", says: "get *.later.example.com",
+		},
+		"adoption on the named clusters": {
+			policy: placement(`clusters: {names: [eu-1, cn-1]}, apply: {adoption: Always}`),
+			want:   "adopt memberclusters.hanse.dev cn-1|adopt memberclusters.hanse.dev eu-1|" + select4, lacks: "adopt", says: "adopt memberclusters.hanse.dev eu-1",
+		},
+		"adoption on clusters by label: on all": {
+			policy: placement(`clusters: {labelSelector: {}}, apply: {adoption: Always}`),
+			want:   "adopt memberclusters.hanse.dev|" + select4, lacks: "adopt", says: "adopt memberclusters.hanse.dev in the whole cluster",
+		},
+		"an override policy": {
+			policy: policy(`[{name: a, mergePatch: {spec: {size: large}}}]`),
+			want:   strings.Replace(select4, "|update", "|override placements.hanse.dev shop|update", 1), lacks: "override", says: "override placements.hanse.dev in namespace shop: it changes what others placed",
+		},
+		"overrides of roles": {
+			policy: rbac("ClusterRole"), lacks: "escalate", says: "escalate clusterroles.rbac.authorization.k8s.io in the whole cluster: it changes what others may do on members",
+		},
+		"overrides of bindings": {
+			policy: rbac("RoleBinding"), lacks: "bind", says: "bind roles.rbac.authorization.k8s.io in namespace shop",
+		},
+		"overrides of admission": {
+			policy: strings.ReplaceAll(rbac("ValidatingWebhookConfiguration"), "rbac.authorization.k8s.io", "admissionregistration.k8s.io"),
+			lacks:  "escalate", says: "escalate clusterroles.rbac.authorization.k8s.io",
+		},
+		"a change of labels alone is not reviewed": {
+			policy: placement(`clusters: {names: [eu-1]}`), before: strings.Replace(placement(`clusters: {names: [eu-1]}`), "name: new", "name: new, labels: {a: b}", 1), lacks: "get",
+		},
+		"a change of the spec is": {
+			policy: placement(`clusters: {names: [eu-1]}`), before: placement(`clusters: {names: [cn-1]}`), want: select4, lacks: "get", says: "get widgets",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			if answer := h.review(tt.policy, tt.before); !answer.Allowed {
+				t.Fatalf("refused although everything is allowed: %+v", answer.Result)
+			}
+			if tt.want != "" {
+				if diff := cmp.Diff(strings.Split(tt.want, "|"), slices.Sorted(slices.Values(h.asked))); diff != "" {
+					t.Errorf("rights asked for (-want +got):\n%s", diff)
+				}
+			}
+			h = newHub(t)
+			h.may = func(right string) bool { return !strings.HasPrefix(right, tt.lacks+" ") }
+			answer := h.review(tt.policy, tt.before)
+			if answer.Allowed != (tt.says == "") {
+				t.Fatalf("allowed is %t", answer.Allowed)
+			}
+			if tt.says != "" && (answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, tt.says)) {
+				t.Errorf("%d %q, want 403 and %q", answer.Result.Code, answer.Result.Message, tt.says)
+			}
+		})
+	}
+}

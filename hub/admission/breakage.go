@@ -1,0 +1,392 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/replicas"
+)
+
+// mostObjects are rendered in one review. Of more, so many are chosen evenly.
+const mostObjects = 500
+
+func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
+	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
+		return nil, &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
+	}
+	if errs := overrides.Validate(p.OverrideSpec(), field.NewPath("spec")); len(errs) > 0 {
+		texts := make([]string, 0, len(errs))
+		for _, err := range errs {
+			texts = append(texts, err.Error())
+		}
+		return nil, &refusal{text: someOf(texts, "; ")}
+	}
+	needs := append(r.selected(p.OverrideSpec().ResourceSelectors, p.GetNamespace()), overriding(p)...)
+	if err := r.demand(ctx, who, needs); err != nil {
+		return nil, err
+	}
+	trial, err := r.newTrial(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	trial.run(ctx)
+	if len(trial.broken) > 0 {
+		return nil, &refusal{text: "the policy would break objects: " + someOf(trial.broken, "; ")}
+	}
+	return trial.warnings, nil
+}
+
+// trial renders what a policy selects, with it and without it.
+type trial struct {
+	reviewer *Reviewer
+	policy   hubv1.OverridePolicyObject
+	// without are all other policies; with are they and the new one.
+	without, with []hubv1.OverridePolicyObject
+	clusters      map[string]overrides.Cluster
+	selected      []selectedObject
+	// literals are the values that the policy holds, as JSON.
+	literals sets.Set[string]
+
+	tried    sets.Set[schema.GroupKind]
+	broken   []string
+	warnings []string
+	warned   sets.Set[string]
+}
+
+// selectedObject is a hub object that the policy selects, and its decision.
+type selectedObject struct {
+	hubv1.SelectableObject
+	binding hubv1.BindingObject
+}
+
+func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (*trial, error) {
+	t := &trial{
+		reviewer: r, policy: p, clusters: map[string]overrides.Cluster{}, literals: literals(p.OverrideSpec()),
+		tried: sets.New[schema.GroupKind](), warned: sets.New[string](),
+	}
+	all, err := r.policies(ctx, p.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range all {
+		if overrides.RefOf(other) != overrides.RefOf(p) {
+			t.without = append(t.without, other)
+		}
+	}
+	t.with = append(slices.Clone(t.without), p)
+	var members hubv1.MemberClusterList
+	if err := r.options.Client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	for i := range members.Items {
+		t.clusters[members.Items[i].Name] = overrides.ClusterOf(&members.Items[i])
+	}
+	t.selected, err = r.objects(ctx, p)
+	return t, err
+}
+
+// policies that may speak of the objects that one does.
+func (r *Reviewer) policies(ctx context.Context, namespace string) ([]hubv1.OverridePolicyObject, error) {
+	var out []hubv1.OverridePolicyObject
+	var namespaced hubv1.OverridePolicyList
+	if err := r.options.Client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing override policies: %w", err)
+	}
+	for i := range namespaced.Items {
+		out = append(out, &namespaced.Items[i])
+	}
+	var cluster hubv1.ClusterOverridePolicyList
+	if err := r.options.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing cluster override policies: %w", err)
+	}
+	for i := range cluster.Items {
+		out = append(out, &cluster.Items[i])
+	}
+	return out, nil
+}
+
+// objects that have a decision and that the policy selects, in the order of their names.
+func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([]selectedObject, error) {
+	bindings, err := r.bindings(ctx, p.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	var out []selectedObject
+	for _, b := range bindings {
+		o := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b)}
+		if b.GetDeletionTimestamp() != nil || !speaksOf(p.OverrideSpec().ResourceSelectors, o.GroupKind()) {
+			continue
+		}
+		head, ok := r.options.Templates.Head(o.ObjectIdentity)
+		if !ok {
+			continue // it is gone, or not read yet: then it is checked when it is rendered
+		}
+		o.Labels = head.GetLabels()
+		if o.NamespaceLabels, err = r.namespaceLabels(ctx, o.Namespace); err != nil {
+			return nil, err
+		}
+		matching, err := overrides.Matching([]hubv1.OverridePolicyObject{p}, o)
+		if err != nil {
+			return nil, &refusal{text: err.Error()}
+		}
+		if len(matching) > 0 {
+			out = append(out, selectedObject{SelectableObject: o, binding: b})
+		}
+	}
+	slices.SortFunc(out, func(a, b selectedObject) int { return strings.Compare(a.String(), b.String()) })
+	return out, nil
+}
+
+func (r *Reviewer) bindings(ctx context.Context, namespace string) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	var namespaced hubv1.ResourceBindingList
+	if err := r.options.Client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing bindings: %w", err)
+	}
+	for i := range namespaced.Items {
+		out = append(out, &namespaced.Items[i])
+	}
+	if namespace != "" {
+		return out, nil
+	}
+	var cluster hubv1.ClusterResourceBindingList
+	if err := r.options.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing cluster bindings: %w", err)
+	}
+	for i := range cluster.Items {
+		out = append(out, &cluster.Items[i])
+	}
+	return out, nil
+}
+
+func (r *Reviewer) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var ns corev1.Namespace
+	if err := r.options.Client.Get(ctx, types.NamespacedName{Name: name}, &ns); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	return ns.Labels, nil
+}
+
+func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
+	return slices.ContainsFunc(selectors, func(s hubv1.ResourceSelector) bool {
+		return s.APIGroup == gk.Group && (s.Kind == "*" || s.Kind == gk.Kind)
+	})
+}
+
+// run fills broken and warnings. It ends early when enough is broken or the time is over.
+func (t *trial) run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, renderWithin)
+	defer cancel()
+	objects := evenly(t.selected, mostObjects)
+	checked := 0
+	for _, o := range objects {
+		if ctx.Err() != nil || len(t.broken) > 0 && checked >= mostObjects/10 {
+			break
+		}
+		t.object(ctx, o)
+		checked++
+	}
+	if checked < len(t.selected) && len(t.broken) == 0 {
+		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; what it breaks of the others is not sent, and their bindings say why", checked, len(t.selected)))
+	}
+	for _, s := range t.policy.OverrideSpec().ResourceSelectors {
+		t.literally(ctx, s)
+	}
+}
+
+// evenly chooses n of all, spread over the whole.
+func evenly(all []selectedObject, n int) []selectedObject {
+	if len(all) <= n {
+		return all
+	}
+	out := make([]selectedObject, 0, n)
+	for i := range n {
+		out = append(out, all[i*len(all)/n])
+	}
+	return out
+}
+
+func (t *trial) warn(text string) {
+	if !t.warned.Has(text) && t.warned.Len() < 5 {
+		t.warned.Insert(text)
+		t.warnings = append(t.warnings, text)
+	}
+}
+
+func (t *trial) object(ctx context.Context, o selectedObject) {
+	template, ok := t.reviewer.options.Templates.Get(o.ObjectIdentity)
+	if !ok {
+		return
+	}
+	prepared, err := overrides.Prepare(template, t.reviewer.options.DeniedMetadataPrefixes)
+	if err != nil {
+		return // the object itself is at fault
+	}
+	with, withErr := overrides.Matching(t.with, o.SelectableObject)
+	without, _ := overrides.Matching(t.without, o.SelectableObject)
+	if withErr != nil {
+		return // another policy cannot be read, so that nothing is rendered of this object
+	}
+	t.tried.Insert(o.GroupKind())
+	for _, name := range t.targets(o) {
+		if ctx.Err() != nil {
+			return
+		}
+		t.inCluster(ctx, o, template, prepared, name, with, without)
+	}
+}
+
+// targets are the clusters where the object is or is to go; if there are none, all.
+func (t *trial) targets(o selectedObject) []string {
+	var out []string
+	for _, target := range o.binding.BindingSpec().Clusters {
+		if _, known := t.clusters[target.Name]; known && target.State != hubv1.TargetAbsent {
+			out = append(out, target.Name)
+		}
+	}
+	if len(out) == 0 {
+		out = slices.Sorted(maps.Keys(t.clusters))
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.clusters[name]) })
+}
+
+// applies says whether a rule of the policy changes something in the cluster. One that cannot be read there counts: rendering says why.
+func (t *trial) applies(cluster overrides.Cluster) bool {
+	rules := t.policy.OverrideSpec().Rules
+	for i := range rules {
+		if ok, err := overrides.Selects(&rules[i], cluster); (ok || err != nil) && !rules[i].Exclude {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstructured.Unstructured, prepared *overrides.Prepared, name string, with, without []hubv1.OverridePolicyObject) {
+	shares, decided := replicas.Values(o.binding.BindingSpec(), name, template)
+	if !decided {
+		return // it waits for its share
+	}
+	divided := make([]overrides.Divided, 0, len(shares))
+	for _, v := range shares {
+		divided = append(divided, overrides.Divided{Path: v.Path, Number: v.Number})
+	}
+	where := fmt.Sprintf("%s in cluster %s: ", o.ObjectIdentity, name)
+	result, err := prepared.Render(t.clusters[name], with, divided)
+	if err != nil {
+		t.failed(where, err, func() error {
+			_, err := prepared.Render(t.clusters[name], without, divided)
+			return err
+		})
+		return
+	}
+	kind := t.reviewer.options.Schema(ctx, template.GroupVersionKind())
+	faults := kind.Faults(result.Manifest.Object)
+	if len(faults) == 0 {
+		return
+	}
+	before := sets.New[values.Fault]()
+	if result, err := prepared.Render(t.clusters[name], without, divided); err == nil {
+		before.Insert(kind.Faults(result.Manifest.Object)...)
+	}
+	for _, f := range faults {
+		if !before.Has(f) {
+			t.broken = append(t.broken, where+t.shown(f, o.GroupKind()))
+		}
+	}
+}
+
+// failed sorts out whose fault it is that an object cannot be rendered. What depends on policies of others is a warning: they may change
+// first, and bindings and policies say so as long as it lasts.
+func (t *trial) failed(where string, err error, without func() error) {
+	invalid, conflict, divided := (*overrides.InvalidError)(nil), (*overrides.ConflictError)(nil), (*overrides.DividedError)(nil)
+	switch {
+	case errors.As(err, &conflict), errors.As(err, &divided):
+		t.warn(where + err.Error())
+	case errors.As(err, &invalid):
+		if invalid.Policy == overrides.RefOf(t.policy) {
+			t.broken = append(t.broken, where+err.Error())
+		}
+	case without() == nil:
+		t.broken = append(t.broken, where+err.Error())
+	}
+}
+
+// shown is a fault without a value that is not the policy's.
+func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
+	if gk == (schema.GroupKind{Kind: "Secret"}) || !t.literals.Has(f.Value) {
+		f.Value = ""
+	}
+	return f.String()
+}
+
+// literally compares what the rules set with the schema of a selected kind of which no object was rendered.
+func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) {
+	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
+	if s.Kind == "*" || t.tried.Has(gk) || ctx.Err() != nil {
+		return
+	}
+	t.tried.Insert(gk)
+	mapping, err := t.reviewer.options.Mapper.RESTMapping(gk)
+	if err != nil {
+		return // the hub does not serve it yet
+	}
+	kind := t.reviewer.options.Schema(ctx, mapping.GroupVersionKind)
+	for i := range t.policy.OverrideSpec().Rules {
+		rule := &t.policy.OverrideSpec().Rules[i]
+		for _, f := range literalFaults(kind, rule) {
+			t.broken = append(t.broken, fmt.Sprintf("every %s, by rule %q: %s", gk, rule.Name, t.shown(f, gk)))
+		}
+	}
+}
+
+func literalFaults(kind *values.Schema, rule *hubv1.OverrideRule) []values.Fault {
+	var out []values.Fault
+	if rule.MergePatch != nil {
+		if patch, ok := decoded(rule.MergePatch.Raw); ok {
+			out = append(out, kind.FaultsAt("", patch, true)...)
+		}
+	}
+	for _, op := range rule.Patches {
+		if op.Op == hubv1.PatchTest {
+			continue
+		}
+		var value any
+		if op.Value != nil && (op.Op == hubv1.PatchAdd || op.Op == hubv1.PatchReplace) {
+			value, _ = decoded(op.Value.Raw)
+		}
+		out = append(out, kind.FaultsAt(op.Path, value, false)...)
+	}
+	return out
+}
+
+// literals are all scalars in the rules.
+func literals(spec *hubv1.OverridePolicySpec) sets.Set[string] {
+	raw, err := json.Marshal(spec.Rules)
+	if err != nil {
+		return nil
+	}
+	return values.Literals(raw)
+}

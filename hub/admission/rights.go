@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// author of a change, as the API server knows them.
+type author authenticationv1.UserInfo
+
+// need is a right that the author must have on the hub, and why.
+type need struct {
+	attributes authorizationv1.ResourceAttributes
+	why        string
+}
+
+const (
+	whySelected = "it selects them, and the hub writes and deletes them on members in the author's stead"
+	whyOverride = "it changes what others placed"
+	whyAdopt    = "spec.apply.adoption Always takes over objects that members have already"
+	whyEscalate = "it changes what others may do on members"
+)
+
+// selected are the rights on every selected kind. A namespace that is empty means all of them.
+func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) []need {
+	var out []need
+	for _, s := range selectors {
+		resource := r.resource(s)
+		for _, verb := range []string{"get", "create", "update", "delete"} {
+			name := s.Name
+			if verb == "create" {
+				name = "" // whoever creates an object is not asked for its name
+			}
+			n := need{why: whySelected, attributes: authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: s.APIGroup, Resource: resource, Name: name,
+			}}
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// resource of a selected kind. One that the hub does not serve yet, as every kind of a group, needs the rights on all resources of the
+// group.
+func (r *Reviewer) resource(s hubv1.ResourceSelector) string {
+	if s.Kind == "*" {
+		return "*"
+	}
+	mapping, err := r.options.Mapper.RESTMapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
+	if err != nil {
+		return "*"
+	}
+	return mapping.Resource.Resource
+}
+
+// adoption is the right to take over objects of members: of those that are named, or of all.
+func adoption(spec *hubv1.PlacementSpec) []need {
+	if spec.Apply.Adoption != hubv1.AdoptionAlways {
+		return nil
+	}
+	names := spec.Clusters.Names
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var out []need
+	for _, name := range names {
+		out = append(out, need{why: whyAdopt, attributes: authorizationv1.ResourceAttributes{
+			Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: name,
+		}})
+	}
+	return out
+}
+
+// overriding are the rights to change what is placed. Whoever may change RBAC or admission of members must be allowed to do on the hub
+// what the hub asks of those who change these directly: escalate roles, and bind them.
+func overriding(p hubv1.OverridePolicyObject) []need {
+	namespace := p.GetNamespace()
+	out := []need{{why: whyOverride, attributes: authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: "override", Group: hubv1.GroupVersion.Group, Resource: "placements",
+	}}}
+	const rbac = "rbac.authorization.k8s.io"
+	add := func(verb, namespace string, resources ...string) {
+		for _, resource := range resources {
+			n := need{why: whyEscalate, attributes: authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbac, Resource: resource}}
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	for _, s := range p.OverrideSpec().ResourceSelectors {
+		is := func(kind string) bool { return s.Kind == kind || s.Kind == "*" }
+		switch s.APIGroup {
+		case rbac:
+			if is("Role") {
+				add("escalate", namespace, "roles")
+			}
+			if is("ClusterRole") {
+				add("escalate", "", "clusterroles")
+			}
+			if is("RoleBinding") {
+				add("bind", namespace, "roles", "clusterroles")
+			}
+			if is("ClusterRoleBinding") {
+				add("bind", "", "clusterroles")
+			}
+		case "admissionregistration.k8s.io":
+			add("escalate", "", "clusterroles")
+		}
+	}
+	return out
+}
+
+// asksAtOnce is how many rights are asked for at a time.
+const asksAtOnce = 8
+
+// demand refuses if the author lacks a right.
+func (r *Reviewer) demand(ctx context.Context, who author, needs []need) error {
+	lacks := make([]bool, len(needs))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(asksAtOnce)
+	for i, n := range needs {
+		asking.Go(func() (err error) {
+			lacks[i], err = r.lacks(ctx, who, n)
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return err
+	}
+	// In the order of the policy; the verbs of one resource together.
+	var missing []string
+	for i := 0; i < len(needs); i++ {
+		if !lacks[i] {
+			continue
+		}
+		first, verbs := needs[i], []string{needs[i].attributes.Verb}
+		for i+1 < len(needs) && sameBut(needs[i+1], first) {
+			if i++; lacks[i] {
+				verbs = append(verbs, needs[i].attributes.Verb)
+			}
+		}
+		missing = append(missing, fmt.Sprintf("%s %s: %s", strings.Join(verbs, ", "), placeOf(first.attributes), first.why))
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &refusal{forbidden: true, text: fmt.Sprintf("%s needs the right to %s", who.Username, someOf(missing, "; "))}
+}
+
+func sameBut(a, b need) bool {
+	return a.why == b.why && a.attributes.Group == b.attributes.Group && a.attributes.Resource == b.attributes.Resource &&
+		a.attributes.Namespace == b.attributes.Namespace && (a.attributes.Name == b.attributes.Name || a.attributes.Verb == "create" || b.attributes.Verb == "create")
+}
+
+// placeOf is such as "prometheuses.monitoring.coreos.com in namespace a".
+func placeOf(a authorizationv1.ResourceAttributes) string {
+	out := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
+	if a.Name != "" {
+		out += " " + a.Name
+	}
+	if a.Namespace != "" {
+		return out + " in namespace " + a.Namespace
+	}
+	return out + " in the whole cluster"
+}
+
+func (r *Reviewer) lacks(ctx context.Context, who author, n need) (bool, error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, value := range who.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: &n.attributes, User: who.Username, Groups: who.Groups, UID: who.UID, Extra: extra,
+	}}
+	if err := r.options.Client.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking whether %s may %s %s: %w", who.Username, n.attributes.Verb, placeOf(n.attributes), err)
+	}
+	return !review.Status.Allowed, nil
+}
+
+// someOf joins the first five and says how many there are more.
+func someOf(all []string, separator string) string {
+	const most = 5
+	if len(all) <= most {
+		return strings.Join(all, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(all[:most], separator), separator, len(all)-most)
+}

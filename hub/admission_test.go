@@ -1,0 +1,233 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/templates"
+)
+
+var gizmo = schema.GroupKind{Group: "shop.example.com", Kind: "Gizmo"}
+
+// reviewing is an API server that asks this process about policies, as the chart says.
+type reviewing struct {
+	*testing.T
+	config *rest.Config
+	admin  client.Client
+}
+
+func startReviewing(t *testing.T) *reviewing {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "gizmos.shop.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: gizmo.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gizmos", Singular: "gizmo", Kind: "Gizmo", ListKind: "GizmoList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer", Maximum: ptr.To(9.0)}}},
+				}},
+			}}},
+		},
+	}
+	server := envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join("..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true,
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{definition},
+	}
+	r := &reviewing{T: t, config: serve(t, server)}
+	f := &fence{now: time.Now, lapsed: func() bool { return false }}
+	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	o.WebhookAddress = l.Addr().String()
+	must(t, l.Close())
+	mgr, err := newManager(r.config, o, f)
+	must(t, err)
+	r.admin, err = client.New(r.config, client.Options{Scheme: mgr.GetScheme()})
+	must(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
+	must(t, err)
+	kinds, err := newHubKinds(ctx, mgr.GetConfig())
+	must(t, err)
+	store.Want(sets.New(gizmo))
+	must(t, addAdmission(mgr, o, store, kinds))
+	must(t, mgr.Add(manager.Runnable(store)))
+	r.install(o.WebhookAddress)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	r.create(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}, Spec: hubv1.MemberClusterSpec{
+		Connection:        hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "eu-1", Key: "kubeconfig"}}},
+		AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
+	}})
+	u := r.gizmo("web")
+	r.create(u)
+	id := hubv1.ObjectIdentity{Group: gizmo.Group, Kind: gizmo.Kind, Namespace: "shop", Name: "web"}
+	r.create(&hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: id.BindingKey().Name}, Spec: hubv1.BindingSpec{
+		ObjectRef: hubv1.ObjectReference{APIVersion: "shop.example.com/v1", Kind: "Gizmo", Name: "web", UID: u.GetUID()},
+		Clusters:  []hubv1.BindingTarget{{Name: "eu-1", State: hubv1.TargetPresent}},
+	}})
+	eventually(t, 30*time.Second, func() error {
+		if _, ok := store.Get(id); !ok {
+			return fmt.Errorf("the hub has not read %s", id)
+		}
+		return nil
+	})
+	return r
+}
+
+// install makes what the chart makes.
+func (r *reviewing) install(address string) {
+	r.Helper()
+	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}})
+	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}})
+	_, port, err := net.SplitHostPort(address)
+	must(r.T, err)
+	r.create(&admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: WebhookName},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:         "policies.hanse.dev",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost:" + port + "/validate-policies")},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{"hanse.dev"}, APIVersions: []string{"*"},
+					Resources: []string{"placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"}},
+			}},
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "spec-changes", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec"}},
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	})
+}
+
+func (r *reviewing) create(o client.Object) {
+	r.Helper()
+	must(r.T, r.admin.Create(r.Context(), o))
+}
+
+func (r *reviewing) gizmo(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	u.SetGroupVersionKind(gizmo.WithVersion("v1"))
+	u.SetNamespace("shop")
+	u.SetName(name)
+	return u
+}
+
+// as is a client of a user.
+func (r *reviewing) as(user string) client.Client {
+	r.Helper()
+	config := rest.CopyConfig(r.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: r.admin.Scheme()})
+	must(r.T, err)
+	return c
+}
+
+// grant lets a user do something in namespace shop.
+func (r *reviewing) grant(user, name string, rules ...rbacv1.PolicyRule) {
+	r.Helper()
+	r.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Rules: rules})
+	r.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	})
+}
+
+func sizes(name, value string) *hubv1.OverridePolicy {
+	return &hubv1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: hubv1.OverridePolicySpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: gizmo.Group, Kind: gizmo.Kind}},
+			Rules:             []hubv1.OverrideRule{{Name: "r", MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"size":` + value + `}}`)}}},
+		},
+	}
+}
+
+func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
+	}
+	r := startReviewing(t)
+	ctx := t.Context()
+
+	// Until the CA is there, nothing is taken.
+	good := sizes("good", "5")
+	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, good.DeepCopy()) })
+
+	bad := sizes("bad", `"huge"`)
+	refused(t, r.admin.Create(ctx, bad.DeepCopy()), `Gizmo.shop.example.com shop/web in cluster eu-1: /spec/size must be an integer, not "huge"`)
+	refused(t, r.admin.Create(ctx, sizes("large", `10`)), "/spec/size must be at most 9, not 10")
+
+	const alice = "alice"
+	r.grant(alice, "policies", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies", "placements"}, Verbs: []string{"create", "patch", "get"}})
+	asAlice := r.as(alice)
+	own := sizes("alices", "6")
+	refused(t, asAlice.Create(ctx, own.DeepCopy()), "alice needs the right to get, create, update, delete gizmos.shop.example.com in namespace shop", "override placements.hanse.dev")
+	placement := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alices"}, Spec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: gizmo.Group, Kind: gizmo.Kind}}, Clusters: hubv1.ClusterSelection{Names: []string{"eu-1"}},
+	}}
+	refused(t, asAlice.Create(ctx, placement.DeepCopy()), "gizmos.shop.example.com in namespace shop")
+
+	r.grant(alice, "gizmos", rbacv1.PolicyRule{APIGroups: []string{gizmo.Group}, Resources: []string{"gizmos"}, Verbs: []string{"get", "create", "update", "delete"}})
+	eventually(t, 10*time.Second, func() error { return asAlice.Create(ctx, placement.DeepCopy()) })
+	refused(t, asAlice.Create(ctx, own.DeepCopy()), "override placements.hanse.dev in namespace shop")
+	r.grant(alice, "override", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}})
+	eventually(t, 10*time.Second, func() error { return asAlice.Create(ctx, own.DeepCopy()) })
+
+	// What others wrote may be labelled by whoever may write it, but not changed.
+	const bob = "bob"
+	r.grant(bob, "labels", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create", "patch", "get"}})
+	asBob := r.as(bob)
+	eventually(t, 10*time.Second, func() error {
+		return asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))
+	})
+	refused(t, asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/rules/0/mergePatch/spec/size","value":2}]`))), "bob needs the right to")
+}
+
+// refused fails unless the API server refused with these words.
+func refused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("it was taken, want a refusal with %q", words)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies.
+//
+// The certificate and its CA are in one Secret, which all replicas share, and the CA is in the webhooks of one
+// ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is missing, so that no replica waits for
+// another one; where two write at the same time, the later one is refused and reads what the first wrote.
+//   - The CA signs one certificate, and its key is thrown away: nobody can sign another one with what is in the Secret.
+//   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for as long as that
+//     lasts. So a replica may serve the old one for a while, and nothing has to happen at the same moment.
+//   - A certificate is served only when its CA is in the configuration.
+//
+// Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads every webhook
+// configuration, keeps all Secrets of the namespace once more and ends the process when the file does not come in time.
+package certificate
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// lasts is how long a certificate and its CA are valid, renewBefore their end there is a new one.
+	lasts       = 365 * 24 * time.Hour
+	renewBefore = 120 * 24 * time.Hour
+	// lookEvery is how soon is seen what another replica or a person wrote; retryAfter follows an error or a conflict.
+	lookEvery  = 30 * time.Second
+	retryAfter = time.Second
+
+	caKey = "ca.crt"
+)
+
+// ErrNone means that there is no certificate yet.
+var ErrNone = errors.New("the certificate is not there yet")
+
+// Options of a Keeper. All but Clock are required.
+type Options struct {
+	// Reader reads uncached, Client writes.
+	Reader client.Reader
+	Client client.Client
+	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a wider role.
+	Secret types.NamespacedName
+	// Configuration is the name of the ValidatingWebhookConfiguration.
+	Configuration string
+	// Names are the DNS names by which the API server calls the hub.
+	Names []string
+	Clock clock.PassiveClock
+}
+
+// Keeper keeps the certificate. It runs in every replica.
+type Keeper struct {
+	options Options
+	serving atomic.Pointer[served]
+}
+
+type served struct {
+	pair tls.Certificate
+	raw  []byte // certificate as in the Secret
+}
+
+// New returns a Keeper without a certificate.
+func New(o Options) *Keeper {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Keeper{options: o}
+}
+
+// GetCertificate is for a tls.Config.
+func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s := k.serving.Load(); s != nil {
+		return &s.pair, nil
+	}
+	return nil, ErrNone
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Keeper) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (k *Keeper) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName("certificate")
+	for {
+		pause := lookEvery
+		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
+			pause = retryAfter
+			if !apierrors.IsConflict(err) {
+				pause = lookEvery / 3
+				log.Error(err, "Keeping the certificate of the webhook")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Look reads the Secret and the configuration once and puts right what is missing.
+func (k *Keeper) Look(ctx context.Context) error {
+	var secret corev1.Secret
+	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
+		return fmt.Errorf("reading Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
+	}
+	if !k.holds(secret.Data) {
+		if err := k.renew(&secret); err != nil {
+			return fmt.Errorf("making a certificate for %v: %w", k.options.Names, err)
+		}
+		if err := k.options.Client.Update(ctx, &secret); err != nil {
+			return fmt.Errorf("writing Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
+		}
+	}
+	if err := k.inject(ctx, secret.Data[caKey]); err != nil {
+		return err
+	}
+	return k.serve(secret.Data)
+}
+
+// holds says whether the certificate is good for every name and for long enough.
+func (k *Keeper) holds(data map[string][]byte) bool {
+	at := k.options.Clock.Now().Add(renewBefore)
+	for _, name := range k.options.Names {
+		if ok, err := rotator.ValidCert(data[caKey], data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], name, &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, at); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// renew puts a new certificate into the Secret, and its CA before the one that was first.
+func (k *Keeper) renew(secret *corev1.Secret) error {
+	begin := k.options.Clock.Now().Add(-time.Hour)
+	maker := rotator.CertRotator{
+		CAName: "hanse-hub-ca", CAOrganization: "hanse", DNSName: k.options.Names[0], ExtraDNSNames: k.options.Names[1:],
+		ExtKeyUsages: &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	ca, err := maker.CreateCACert(begin, begin.Add(lasts))
+	if err != nil {
+		return err
+	}
+	certificate, key, err := maker.CreateCertPEM(ca, begin, begin.Add(lasts))
+	if err != nil {
+		return err
+	}
+	before := k.current(secret.Data[caKey])
+	secret.Data = map[string][]byte{caKey: append(bytes.Clone(ca.CertPEM), before...), corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
+	return nil
+}
+
+// current returns the first CA of a bundle if it is still valid: that of the certificate which was in use.
+func (k *Keeper) current(bundle []byte) []byte {
+	block, _ := pem.Decode(bundle)
+	if block == nil {
+		return nil
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || k.options.Clock.Now().After(ca.NotAfter) {
+		return nil
+	}
+	return pem.EncodeToMemory(block)
+}
+
+// inject makes the CA that of every webhook.
+func (k *Keeper) inject(ctx context.Context, bundle []byte) error {
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config); err != nil {
+		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
+	}
+	before := config.DeepCopy()
+	changed := false
+	for i := range config.Webhooks {
+		c := &config.Webhooks[i].ClientConfig
+		changed = changed || !bytes.Equal(c.CABundle, bundle)
+		c.CABundle = bundle
+	}
+	if !changed {
+		return nil
+	}
+	if err := k.options.Client.Patch(ctx, &config, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the CA into ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
+	}
+	return nil
+}
+
+// serve makes the certificate the one that is served.
+func (k *Keeper) serve(data map[string][]byte) error {
+	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Errorf("reading the certificate of the webhook: %w", err)
+	}
+	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey]})
+	return nil
+}

@@ -1,0 +1,179 @@
+package certificate_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/hanse-dev/hanse/hub/certificate"
+)
+
+const name = "hanse-hub-webhook.hanse-system.svc"
+
+// world is an API server with what the chart makes.
+type world struct {
+	*testing.T
+	client client.Client
+	clock  *testclock.FakePassiveClock
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := fake.NewClientBuilder().WithObjects(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "hanse-hub"},
+			Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "a.hanse.dev"}, {Name: "b.hanse.dev"}},
+		},
+	).Build()
+	return &world{T: t, client: c, clock: testclock.NewFakePassiveClock(time.Now())}
+}
+
+// replica of the hub.
+func (w *world) replica(names ...string) *certificate.Keeper {
+	return certificate.New(certificate.Options{
+		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Clock: w.clock,
+		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
+	})
+}
+
+func (w *world) look(k *certificate.Keeper) *x509.Certificate {
+	w.Helper()
+	if err := k.Look(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	served, err := k.GetCertificate(nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return served.Leaf
+}
+
+func (w *world) config() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	w.Helper()
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := w.client.Get(w.Context(), types.NamespacedName{Name: "hanse-hub"}, &config); err != nil {
+		w.Fatal(err)
+	}
+	return &config
+}
+
+// trusts fails unless every webhook's CA vouches for a certificate under a name, at this time.
+func (w *world) trusts(c *x509.Certificate, name string) {
+	w.Helper()
+	for _, webhook := range w.config().Webhooks {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
+			w.Fatalf("webhook %s has no CA", webhook.Name)
+		}
+		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: w.clock.Now()}); err != nil {
+			w.Errorf("webhook %s: %s", webhook.Name, err)
+		}
+	}
+}
+
+func TestNothingIsServedBeforeThereIsACertificate(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.replica(name).GetCertificate(&tls.ClientHelloInfo{}); !errors.Is(err, certificate.ErrNone) {
+		t.Error(err)
+	}
+}
+
+func TestReplicasShareACertificate(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.replica(name), w.replica(name)
+	first := w.look(one)
+	w.trusts(first, name)
+	before := w.config()
+	if second := w.look(two); !second.Equal(first) {
+		t.Error("the second replica has another certificate")
+	}
+	w.look(one)
+	if diff := cmp.Diff(before, w.config()); diff != "" {
+		t.Errorf("it was written although nothing changed:\n%s", diff)
+	}
+}
+
+func TestACertificateIsRenewedWhileTheOldOneIsServed(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.replica(name), w.replica(name)
+	old := w.look(one)
+	w.look(two)
+	w.clock.SetTime(w.clock.Now().Add(200 * 24 * time.Hour))
+	if !w.look(one).Equal(old) {
+		t.Error("it was renewed too early")
+	}
+	w.clock.SetTime(w.clock.Now().Add(60 * 24 * time.Hour))
+	renewed := w.look(one)
+	if renewed.Equal(old) {
+		t.Fatal("it was not renewed")
+	}
+	w.trusts(renewed, name)
+	w.trusts(old, name) // the other replica still serves it
+	if !w.look(two).Equal(renewed) {
+		t.Error("the other replica has not taken it")
+	}
+	w.clock.SetTime(w.clock.Now().Add(300 * 24 * time.Hour))
+	w.trusts(w.look(one), name)
+	if n := strings.Count(string(w.config().Webhooks[0].ClientConfig.CABundle), "BEGIN CERTIFICATE"); n != 2 {
+		t.Errorf("%d CAs are trusted, want the new one and the one before", n)
+	}
+}
+
+func TestWhatOthersTookAwayComesBack(t *testing.T) {
+	w := newWorld(t)
+	one := w.replica(name)
+	first := w.look(one)
+	config := w.config()
+	config.Webhooks[0].ClientConfig.CABundle = nil
+	config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: "c.hanse.dev"})
+	if err := w.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if !w.look(one).Equal(first) {
+		t.Error("it has another certificate now")
+	}
+	w.trusts(first, name)
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}
+	if err := w.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w.trusts(w.look(one), name)
+}
+
+func TestACertificateForOtherNamesIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	first := w.look(w.replica(name))
+	both := w.look(w.replica(name, "hub.example.com"))
+	if both.Equal(first) {
+		t.Error("it was kept")
+	}
+	w.trusts(both, name)
+	w.trusts(both, "hub.example.com")
+}
+
+func TestWithoutWhatTheChartMakesItSaysWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	for _, missing := range []client.Object{w.config(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}} {
+		if err := w.client.Delete(t.Context(), missing); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.replica(name).Look(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), missing.GetName()) {
+			t.Errorf("got %v, want an error that names %s", err, missing.GetName())
+		}
+	}
+}
