@@ -21,6 +21,7 @@ type hub struct {
 	flags   *genericclioptions.ConfigFlags
 	streams genericiooptions.IOStreams
 	version string
+	warned  map[string]bool // what was said once
 }
 
 // adjust makes a client config ours.
@@ -118,10 +119,13 @@ func countObjects(ctx context.Context, c client.Client) (map[string]int, error) 
 	return counts, err
 }
 
-// counted is such as "1 object" or "3 objects".
+// counted is such as "1 object", "3 objects" or "2 policies".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, y := strings.CutSuffix(what, "y"); y {
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -15,11 +15,21 @@ type shown interface {
 	Write(w io.Writer, now time.Time)
 }
 
+// shownWide is what has more to say than fits a narrow screen.
+type shownWide interface {
+	WriteWide(w io.Writer, now time.Time)
+}
+
 // output is the flag -o.
 type output struct{ format string }
 
 func (o *output) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: json or yaml. Text if it is not given.")
+}
+
+// addWideTo is for commands whose result is shownWide.
+func (o *output) addWideTo(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: wide, json or yaml. Text if it is not given.")
 }
 
 func (o *output) check(cmd *cobra.Command) error {
@@ -28,6 +38,14 @@ func (o *output) check(cmd *cobra.Command) error {
 		return nil
 	}
 	return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutput))
+}
+
+func (o *output) checkWide(cmd *cobra.Command) error {
+	switch o.format {
+	case "", "wide", "json", "yaml":
+		return nil
+	}
+	return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutputWide))
 }
 
 func (o *output) print(w io.Writer, what shown) error {
@@ -46,6 +64,9 @@ func (o *output) print(w io.Writer, what shown) error {
 		}
 		_, err = w.Write(text)
 		return err
+	case "wide":
+		what.(shownWide).WriteWide(w, time.Now())
+		return nil
 	}
 	what.Write(w, time.Now())
 	return nil

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 
 func newStatus(h *hub) *cobra.Command {
 	var out output
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status (KIND NAME | KIND/NAME)",
 		Short: "Show one object of the hub: where it runs, how it does there, and why not elsewhere",
@@ -29,8 +31,17 @@ func newStatus(h *hub) *cobra.Command {
   READY    replicas that are ready / replicas that there are; ? if that is the last known number
   AS OF    live, or how long ago the cluster was last heard
 
+With --watch it is shown again whenever it changes, until you press Ctrl-C or nothing is left of the object: on a terminal in place, else one
+after the other.
+
 KIND is a kind, a plural or a short name, with its group if it needs one: prometheus, prometheuses.monitoring.coreos.com.`,
 		Example: `  hansectl status prometheus web -n monitoring
+
+  # Follow a rollout
+  hansectl status prometheus web -n monitoring --watch
+
+  # With UIDs, digests and how long each row has been so
+  hansectl status prometheus web -n monitoring -o wide
 
   # A kind that two API groups have
   hansectl status clusters.postgresql.cnpg.io orders -n shop
@@ -44,52 +55,72 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 			return arguments("KIND", "NAME")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(cmd); err != nil {
+			if err := out.checkWide(cmd); err != nil {
 				return err
 			}
 			if len(args) == 1 {
 				args = strings.Split(args[0], "/")
 			}
-			return status(cmd.Context(), h, out, args[0], args[1])
+			look, err := h.statusOf(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if watch {
+				return h.watchStatus(cmd.Context(), out, look)
+			}
+			found, err := look(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return out.print(h.streams.Out, found)
 		},
 	}
-	out.addTo(cmd)
+	out.addWideTo(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again whenever it changes, until Ctrl-C or until nothing is left of the object.")
 	return cmd
 }
 
-func status(ctx context.Context, h *hub, out output, kind, name string) error {
+// statusOf returns what looks at an object. It gives errNoObject once nothing is left of it.
+func (h *hub) statusOf(kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, _, err := h.connect()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id, version, err := h.identify(kind, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
+}
+
+// errNoObject means that the hub has neither the object nor a binding for it.
+var errNoObject = errors.New("the hub has no")
+
+func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (found view.Status, err error) {
 	object, err := readObject(ctx, c, id, version)
 	if err != nil {
-		return err
+		return found, err
 	}
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {
-		return err
+		return found, err
 	}
 	if object == nil && binding == nil {
-		return fmt.Errorf("the hub has no %s", id)
+		return found, fmt.Errorf("%w %s", errNoObject, id)
 	}
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
-		return fmt.Errorf("listing MemberClusters: %w", err)
+		return found, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	found := view.Of(id, object, binding, members.Items)
+	found = view.Of(id, object, binding, members.Items)
 	if binding == nil {
 		around, err := h.surroundings(ctx, c, id.Namespace)
 		if err != nil {
-			return err
+			return found, err
 		}
 		found.NotFederated = view.WhyNot(id, object, around)
 	}
-	return out.print(h.streams.Out, found)
+	return found, nil
 }
 
 // identify finds the kind that the user means, as kubectl does.
@@ -197,8 +228,20 @@ func (h *hub) surroundings(ctx context.Context, c client.Client, namespace strin
 // unlessForbidden turns what the user may not read into a warning: a tenant sees what is his.
 func (h *hub) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
-		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %v\n", so, err)
+		h.warn(fmt.Sprintf("warning: %s: %v\n", so, err))
 		return nil
 	}
 	return err
+}
+
+// warn says every warning once.
+func (h *hub) warn(text string) {
+	if h.warned[text] {
+		return
+	}
+	if h.warned == nil {
+		h.warned = map[string]bool{}
+	}
+	h.warned[text] = true
+	fmt.Fprint(h.streams.ErrOut, text)
 }

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 // Status is what `status` shows of one object.
@@ -73,8 +75,12 @@ type Row struct {
 	Reason     string                 `json:"reason,omitempty"`
 	Message    string                 `json:"message,omitempty"`
 	// Away is true while the hub does not hear the cluster: the row says what was last known.
-	Away             bool         `json:"away,omitempty"`
-	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+	Away               bool         `json:"away,omitempty"`
+	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+	// UID of the copy, and Digest of the manifest that it was last confirmed to be made from.
+	UID    types.UID `json:"uid,omitempty"`
+	Digest string    `json:"digest,omitempty"`
 
 	unheard bool // the cluster has not reported on the object
 }
@@ -89,9 +95,13 @@ type Replicas struct {
 // Region sums up the clusters of one region.
 type Region struct {
 	Region  string `json:"region"` // empty for clusters without one
+	Applied int    `json:"applied"`
 	Healthy int    `json:"healthy"`
 	Unknown int    `json:"unknown"`
 	Total   int    `json:"total"`
+	// Replicas and those that are ready, as last known; absent if no copy says so.
+	Replicas      *int64 `json:"replicas,omitempty"`
+	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }
 
 // OnObject is what the hub object's own status says.
@@ -186,10 +196,14 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) R
 		return row
 	}
 	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
+	row.LastTransitionTime, row.UID, row.Digest = r.LastTransitionTime, r.UID, r.Digest
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	row.Ready, row.Replicas = replicas(r.Observed)
+	if row.Away && row.LastObservedTime == nil && r.UID != "" { // the hub still waits whether the cluster comes back
+		row.LastObservedTime = &meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady).LastTransitionTime
+	}
+	row.Ready, row.Replicas = rollup.Replicas(r.Observed)
 	return row
 }
 
@@ -235,6 +249,10 @@ func regions(rows []Row) []Region {
 			byName[row.Region] = r
 		}
 		r.Total++
+		if row.Applied == metav1.ConditionTrue {
+			r.Applied++
+		}
+		r.Replicas, r.ReadyReplicas = plus(r.Replicas, row.Replicas), plus(r.ReadyReplicas, row.Ready)
 		switch row.Health {
 		case hubv1.HealthHealthy:
 			r.Healthy++
@@ -248,6 +266,17 @@ func regions(rows []Row) []Region {
 	}
 	slices.SortFunc(out, func(a, b Region) int { return cmp.Compare(a.Region, b.Region) })
 	return out
+}
+
+func plus(sum, n *int64) *int64 {
+	switch {
+	case n == nil:
+		return sum
+	case sum == nil:
+		sum = new(int64)
+	}
+	both := *sum + *n
+	return &both
 }
 
 func waiting(rows []Row) []Wait {

@@ -12,13 +12,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Write writes the status as text.
-func (s Status) Write(w io.Writer, now time.Time) {
+func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
+
+// WriteWide writes the status with all that rows say.
+func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
+
+func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	fmt.Fprintln(w, strings.Join(s.header(), gap))
 	if s.NotFederated != nil {
 		s.NotFederated.write(w)
@@ -26,10 +30,14 @@ func (s Status) Write(w io.Writer, now time.Time) {
 	}
 	fmt.Fprintln(w, strings.Join(s.summary(), gap))
 	if len(s.Clusters) > 0 {
-		table(w, []string{"CLUSTER", "REGION", "GEN", "APPLIED", "READY", "HEALTH", "AS OF", "WHY"}, s.rows(now))
+		header := []string{"CLUSTER", "REGION", "GEN", "APPLIED", "READY", "HEALTH", "AS OF"}
+		if wide {
+			header = append(header, "STATE", "SINCE", "UID", "DIGEST")
+		}
+		table(w, append(header, "WHY"), s.rows(now, wide))
 	}
 	for _, line := range [][2]string{
-		{"Regions", s.regions()},
+		{"Regions", s.regions(wide)},
 		{"On object", s.onObject()},
 		{"Scheduled", s.scheduled()},
 		{"Also", s.others()},
@@ -90,14 +98,23 @@ func (s Status) summary() []string {
 	return append(parts, healthy)
 }
 
-func (s Status) rows(now time.Time) [][]string {
+func (s Status) rows(now time.Time, wide bool) [][]string {
 	var out [][]string
 	for _, r := range s.Clusters {
-		out = append(out, []string{
-			r.Cluster, r.Region, r.generation(s.Object.Generation), string(r.Applied), r.ready(), r.health(), r.asOf(now), r.why(),
-		})
+		row := []string{r.Cluster, r.Region, r.generation(s.Object.Generation), string(r.Applied), r.ready(), r.health(), r.asOf(now)}
+		if wide {
+			row = append(row, string(r.State), since(r.LastTransitionTime, now), string(r.UID), r.Digest)
+		}
+		out = append(out, append(row, r.why()))
 	}
 	return out
+}
+
+func since(t *metav1.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return age(*t, now)
 }
 
 func (r Row) generation(hub int64) string {
@@ -137,7 +154,7 @@ func (r Row) health() string {
 func (r Row) asOf(now time.Time) string {
 	switch {
 	case r.LastObservedTime != nil:
-		return duration.HumanDuration(max(now.Sub(r.LastObservedTime.Time), 0))
+		return age(*r.LastObservedTime, now)
 	case r.Away, r.unheard:
 		return ""
 	}
@@ -154,10 +171,13 @@ func (r Row) why() string {
 	return r.Reason + ": " + r.Message
 }
 
-func (s Status) regions() string {
+func (s Status) regions(wide bool) string {
 	var parts []string
 	for _, r := range s.Regions {
 		text := fmt.Sprintf("%s %d/%d", cmp.Or(r.Region, "(no region)"), r.Healthy, r.Total)
+		if wide && r.Replicas != nil && r.ReadyReplicas != nil {
+			text += fmt.Sprintf(", %d/%d replicas", *r.ReadyReplicas, *r.Replicas)
+		}
 		if r.Unknown > 0 {
 			text += fmt.Sprintf(" (%d unknown)", r.Unknown)
 		}

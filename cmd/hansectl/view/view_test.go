@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -115,6 +114,14 @@ func TestStatusReads(t *testing.T) {
 	}
 }
 
+func TestWideStatusReads(t *testing.T) {
+	for _, name := range []string{"one-cluster-is-away", "a-link-was-just-lost"} {
+		var text bytes.Buffer
+		read(t, "testdata/status/"+name+".yaml").status().WriteWide(&text, now)
+		golden(t, "testdata/status/"+name+".wide.txt", text.String())
+	}
+}
+
 func TestStatusAsJSONHasStableFields(t *testing.T) {
 	s := read(t, "testdata/status/one-cluster-is-away.yaml").status()
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -145,27 +152,5 @@ func TestTextFromMembersCannotDisturbATerminal(t *testing.T) {
 	want := "NAME     WHY\na        one two [31m red\nlänger   -\n"
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestReplicasAreFoundUnderTheNamesThatOperatorsUse(t *testing.T) {
-	tests := map[string]struct{ observed, want string }{
-		"a Deployment":                                   {`{"replicas":3,"readyReplicas":2,"availableReplicas":1,"unavailableReplicas":1}`, "2/3"},
-		"a Deployment without a ready replica":           {`{"replicas":3,"unavailableReplicas":3}`, "0/3"},
-		"a Prometheus":                                   {`{"replicas":5,"availableReplicas":5,"unavailableReplicas":0}`, "5/5"},
-		"a cluster of CloudNativePG":                     {`{"instances":3,"readyInstances":2}`, "2/3"},
-		"a DaemonSet":                                    {`{"desiredNumberScheduled":4,"numberReady":4}`, "4/4"},
-		"a count of which it is not known what is ready": {`{"replicas":3}`, "-/3"},
-		"no counts":                                      {`{"phase":"Running"}`, ""},
-		"numbers that are none":                          {`{"replicas":"three"}`, ""},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			row := hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: rawJSON(tc.observed)}
-			got := rowOf(hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}, &row, nil).ready()
-			if got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
 	}
 }

@@ -1,0 +1,117 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+// statusWith is the status of an object on one cluster.
+func statusWith(health hubv1.Health) view.Status {
+	return view.Status{
+		Object: view.Object{Kind: "Widget", Name: "web", State: view.Present}, StatusTo: &view.StatusTo{Mode: "OnObject"}, Summary: &hubv1.BindingSummary{Desired: 1},
+		Clusters: []view.Row{{Cluster: "a", State: hubv1.TargetPresent, Applied: metav1.ConditionTrue, Health: health}},
+	}
+}
+
+func TestWatchShowsEachStatusOnce(t *testing.T) {
+	const (
+		head    = "Widget web   status: OnObject\nAPPLIED 0/1   HEALTHY 0/1   Healthy=Unknown (not yet reported)\nCLUSTER   REGION   GEN   APPLIED   READY   HEALTH        AS OF   WHY\n"
+		slow    = head + "a         -        -     True      -       Progressing   live    -\n"
+		headTwo = "Widget web   status: OnObject\nAPPLIED 0/1   HEALTHY 0/1   Healthy=Unknown (not yet reported)\nCLUSTER   REGION   GEN   APPLIED   READY   HEALTH    AS OF   WHY\n"
+		good    = headTwo + "a         -        -     True      -       Healthy   live    -\n"
+	)
+	statuses := []view.Status{statusWith(hubv1.HealthProgressing), statusWith(hubv1.HealthProgressing), statusWith(hubv1.HealthHealthy)}
+	times := regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
+	tests := map[string]struct {
+		out     output
+		inPlace bool
+		want    string
+	}{
+		"one after the other, with the time between": {want: slow + "\nTIME\n" + good + "\nNothing is left of it.\n"},
+		"in place on a terminal":                     {inPlace: true, want: clearScreen + slow + clearScreen + good + "\nNothing is left of it.\n"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			s := &screen{to: &got, out: tc.out, inPlace: tc.inPlace}
+			for _, status := range statuses {
+				must(t, s.show(status))
+			}
+			must(t, s.end())
+			if diff := cmp.Diff(tc.want, times.ReplaceAllString(got.String(), "TIME")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("for programs nothing is between", func(t *testing.T) {
+		var got, want bytes.Buffer
+		s := &screen{to: &got, out: output{format: "json"}}
+		for i, status := range statuses {
+			must(t, s.show(status))
+			if i != 1 {
+				must(t, s.out.print(&want, status))
+			}
+		}
+		must(t, s.end())
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWatchEnds(t *testing.T) {
+	gone := fmt.Errorf("%w Widget web", errNoObject)
+	tests := map[string]struct {
+		looks   []error // nil: there is a status. The last one ends the context
+		err     error
+		wantErr string
+		out     string
+		warning string
+	}{
+		"an object that is not there at first is an error": {looks: []error{gone}, wantErr: "the hub has no Widget web"},
+		"one that goes ends it":                            {looks: []error{nil, gone}, out: "Nothing is left of it."},
+		"a hub that does not answer does not": {
+			looks: []error{nil, errors.New("refused"), errors.New("refused"), nil}, warning: "warning: refused; trying again\n",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, warnings bytes.Buffer
+			h := &hub{streams: genericiooptions.IOStreams{Out: &out, ErrOut: &warnings}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			looks := 0
+			err := h.watchStatus(ctx, output{}, func(context.Context) (view.Status, error) {
+				err := tc.looks[looks]
+				if looks++; looks == len(tc.looks) && !errors.Is(err, errNoObject) {
+					cancel()
+				}
+				return statusWith(hubv1.HealthHealthy), err
+			})
+			switch {
+			case tc.wantErr != "":
+				refused(t, err, tc.wantErr)
+			case err != nil:
+				t.Error(err)
+			}
+			if tc.out != "" {
+				wants(t, out.String(), tc.out)
+			}
+			if diff := cmp.Diff(tc.warning, warnings.String()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
