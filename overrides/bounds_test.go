@@ -3,6 +3,7 @@ package overrides
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,9 +104,10 @@ func TestPatchBombsAreRefused(t *testing.T) {
 			if tc.template == nil {
 				tc.template = objectWith(map[string]any{"map": map[string]any{}})
 			}
-			policies := []hubv1.OverridePolicyObject{policyWith("a", tc.rules...)}
 			var err error
-			bytes, took := cost(50*time.Millisecond, func() { _, err = render(tc.template, Cluster{}, policies) })
+			bytes, took := cost(50*time.Millisecond, func() {
+				_, err = render(tc.template, Cluster{}, []hubv1.OverridePolicyObject{policyWith("a", slices.Clone(tc.rules)...)})
+			})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %.300v, want %q", err, tc.want)
 			}

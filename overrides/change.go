@@ -5,199 +5,273 @@ import (
 	"maps"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/expression"
 )
 
-// change is a rule, decoded and within its bounds.
+// change is a rule, decoded and within its bounds. It is shared by all objects and clusters, and never changed.
 type change struct {
-	merge map[string]any
-	ops   []operation
+	guards      []operation // the tests that come before all other patches: they look at the object before anything else
+	containers  []containerChange
+	merges      []mergeChange // labels and annotations, then mergePatch
+	ops         []operation   // the other patches
+	edits       []textEdit    // inside of strings
+	expressions bool          // there are operations whose value is one
+	late        bool          // there are tests after something was changed
 }
 
-// operation is one of RFC 6902.
-type operation struct {
-	op    hubv1.PatchOp
-	path  pointer
-	from  pointer // of move and copy
-	value any     // of add, replace and test
-	// expression makes the value, for which see evaluation.evaluated.
-	expression *expression.Expression
+// action is a part of a change.
+type action interface {
+	// apply changes doc, which must be the caller's own. After a fault doc is not fit for use.
+	apply(doc map[string]any, b *budget) *fault
+	// claim says what apply would do to state.
+	claim(c *claims, state map[string]any)
+	// touches says whether the action may change what the path leads to, or something in there.
+	touches(path pointer) bool
+}
+
+// each calls f for the actions in the order in which they are applied, until there is a fault.
+func (c *change) each(f func(action) *fault) *fault {
+	for i := range c.containers {
+		if bad := f(&c.containers[i]); bad != nil {
+			return bad
+		}
+	}
+	for i := range c.merges {
+		if bad := f(&c.merges[i]); bad != nil {
+			return bad
+		}
+	}
+	for i := range c.ops {
+		if bad := f(&c.ops[i]); bad != nil {
+			return bad
+		}
+	}
+	for i := range c.edits {
+		if bad := f(&c.edits[i]); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// apply follows the rule. A fault that is unmet means that a test was not: then doc is as it was, or, if the change is late, not fit for use.
+func (c *change) apply(doc map[string]any, b *budget) *fault {
+	if f := c.unmet(doc); f != nil {
+		return f
+	}
+	return c.each(func(a action) *fault { return a.apply(doc, b) })
+}
+
+// unmet is the first of the guards that the object does not meet, as a fault, or nothing.
+func (c *change) unmet(doc map[string]any) *fault {
+	for i := range c.guards {
+		if f := c.guards[i].test(doc); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// evaluated is the change with the values of its expressions.
+func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
+	if !c.expressions {
+		return c, nil
+	}
+	out := *c
+	var f *fault
+	if out.guards, f = e.evaluated(c.guards, &b.added); f != nil {
+		return nil, f
+	}
+	if out.ops, f = e.evaluated(c.ops, &b.added); f != nil {
+		return nil, f
+	}
+	out.edits = slices.Clone(c.edits)
+	for i := range out.edits {
+		edit := &out.edits[i]
+		if edit.ops, f = e.evaluated(edit.ops, &b.added); f != nil {
+			return nil, &fault{path: edit.path.String(), message: inside(f)}
+		}
+	}
+	return &out, nil
+}
+
+// some says whether f is true for one of the actions.
+func (c *change) some(f func(action) bool) bool {
+	found := &fault{}
+	return c.each(func(a action) *fault {
+		if f(a) {
+			return found
+		}
+		return nil
+	}) != nil
+}
+
+func (c *change) touches(path pointer) bool {
+	return c.some(func(a action) bool { return a.touches(path) })
 }
 
 // compile decodes a rule and finds what is wrong in it, whatever the object.
 func compile(rule *hubv1.OverrideRule) (*change, []fault) {
-	var c change
-	var faults []fault
-	if rule.MergePatch == nil && len(rule.Patches) == 0 {
-		return nil, []fault{{index: -1, message: "changes nothing: set mergePatch or patches"}}
+	changes := len(rule.Images)+len(rule.Command)+len(rule.Args)+len(rule.Env)+len(rule.Resources)+len(rule.Labels)+len(rule.Annotations)+
+		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
+	switch {
+	case rule.Exclude && changes:
+		return nil, []fault{{field: "exclude", index: -1, message: "excludes clusters and says besides how objects differ there: split it into two rules"}}
+	case rule.Exclude:
+		return &change{}, nil
+	case !changes:
+		return nil, []fault{{index: -1, message: "changes nothing: set exclude, images, command, args, env, resources, labels, annotations, mergePatch, patches or edits"}}
 	}
-	if len(rule.Patches) > maxPatches {
-		return nil, []fault{{field: "patches", index: -1, message: fmt.Sprintf("has more than %d operations: split it into several rules", maxPatches)}}
+	if f := tooMany(rule); f != nil {
+		return nil, []fault{*f}
 	}
-	if rule.MergePatch != nil {
-		merge, f := compileMerge(rule.MergePatch.Raw)
-		if f != nil {
-			faults = append(faults, *f)
+	c := compiler{}
+	c.addContainers(rule)
+	c.addKeys(rule)
+	c.addMerge(rule.MergePatch)
+	c.addPatches(rule.Patches)
+	c.addEdits(rule.Edits)
+	return &c.change, c.faults
+}
+
+// compiler gathers a change and its faults.
+type compiler struct {
+	change change
+	faults []fault
+}
+
+// fault adds one, if there is one.
+func (c *compiler) fault(field string, index int, f *fault) bool {
+	if f == nil {
+		return false
+	}
+	f.field, f.index = field, index
+	c.faults = append(c.faults, *f)
+	return true
+}
+
+func tooMany(rule *hubv1.OverrideRule) *fault {
+	for _, list := range []struct {
+		field   string
+		n, most int
+		what    string
+	}{
+		{"images", len(rule.Images), maxTyped, "entries"},
+		{"command", len(rule.Command), maxTyped, "entries"},
+		{"args", len(rule.Args), maxTyped, "entries"},
+		{"env", len(rule.Env), maxTyped, "entries"},
+		{"resources", len(rule.Resources), maxTyped, "entries"},
+		{"labels", len(rule.Labels), maxKeys, "keys"},
+		{"annotations", len(rule.Annotations), maxKeys, "keys"},
+		{"patches", len(rule.Patches), maxPatches, "operations"},
+		{"edits", len(rule.Edits), maxEdits, "entries"},
+	} {
+		if list.n > list.most {
+			return &fault{field: list.field, index: -1, message: fmt.Sprintf("has more than %d %s: split it into several rules", list.most, list.what)}
 		}
-		c.merge = merge
 	}
-	for i := range rule.Patches {
-		op, f := compileOperation(&rule.Patches[i])
-		if f != nil {
-			f.field, f.index = "patches", i
-			faults = append(faults, *f)
+	return nil
+}
+
+// addKeys turns labels and annotations into a merge patch, which they are.
+func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
+	metadata := map[string]any{}
+	for _, m := range []struct {
+		field string
+		keys  map[string]string
+	}{{"labels", rule.Labels}, {"annotations", rule.Annotations}} {
+		if len(m.keys) == 0 {
 			continue
 		}
-		c.ops = append(c.ops, op)
-	}
-	return &c, faults
-}
-
-func compileMerge(raw []byte) (map[string]any, *fault) {
-	bad := func(path, message string) *fault {
-		return &fault{field: "mergePatch", index: -1, path: path, message: message}
-	}
-	v, message := decode(raw)
-	if message != "" {
-		return nil, bad("", "its mergePatch "+message)
-	}
-	merge, ok := v.(map[string]any)
-	if !ok {
-		return nil, bad("", "its mergePatch must be an object")
-	}
-	for _, field := range []string{"apiVersion", "kind", "status"} {
-		if _, ok := merge[field]; ok {
-			return nil, bad("/"+field, pointer{field}.closedToWrites())
-		}
-	}
-	metadata, ok := merge["metadata"]
-	if !ok {
-		return merge, nil
-	}
-	if p, message := closedMerge(metadata); message != "" {
-		return nil, bad(p.String(), message)
-	}
-	return merge, nil
-}
-
-// closedMerge finds what a merge patch says about metadata and may not.
-func closedMerge(v any) (pointer, string) {
-	metadata, ok := v.(map[string]any)
-	if !ok {
-		return pointer{"metadata"}, whyMetadata
-	}
-	for _, field := range slices.Sorted(maps.Keys(metadata)) {
-		keys, ok := metadata[field].(map[string]any)
-		if p := (pointer{"metadata", field}); !ok || !isKeyMap(field) {
-			return p, p.closedMetadata()
-		}
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			p := pointer{"metadata", field, key}
-			if message := p.closedMetadata(); message != "" {
-				return p, message
+		values := make(map[string]any, len(m.keys))
+		for _, key := range slices.Sorted(maps.Keys(m.keys)) {
+			path := pointer{"metadata", m.field, key}
+			message := path.closedMetadata()
+			if message == "" {
+				message = invalidKey(m.field, key, m.keys[key])
 			}
-			if _, ok := keys[key].(string); !ok && keys[key] != nil {
-				return p, whyString
+			if message != "" {
+				c.fault(m.field, -1, &fault{path: path.String(), message: message})
+				continue
 			}
+			values[key] = m.keys[key]
 		}
+		metadata[m.field] = values
 	}
-	return nil, ""
+	if len(metadata) > 0 {
+		c.change.merges = append(c.change.merges, mergeChange{patch: map[string]any{"metadata": metadata}})
+	}
 }
 
-func compileOperation(in *hubv1.PatchOperation) (operation, *fault) {
-	out := operation{op: in.Op}
-	bad := func(leaf, path, message string) (operation, *fault) {
-		return operation{}, &fault{leaf: leaf, path: printable(path), message: message}
+// invalidKey says why the API server would refuse a label or an annotation, or nothing.
+func invalidKey(field, key, value string) string {
+	if len(validation.IsQualifiedName(key)) > 0 {
+		return "is no key that a label or annotation can have: use letters, digits, '-', '_' and '.', after a DNS name and / if need be"
 	}
-	if leaf, message := malformed(in); message != "" {
-		return bad(leaf, in.Path, message)
+	if field == "labels" && len(validation.IsValidLabelValue(value)) > 0 {
+		return "is no value that a label can have: use at most 63 letters, digits, '-', '_' and '.'"
 	}
-	var message string
-	if out.path, message = parsePointer(in.Path); message != "" {
-		return bad("path", in.Path, message)
-	}
-	if message = out.path.closedToWrites(); message != "" {
-		return bad("path", in.Path, message)
-	}
-	if takesFrom(in.Op) {
-		if message := out.compileFrom(in.From); message != "" {
-			return bad("from", in.From, message)
-		}
-	}
-	if in.Expression != "" {
-		if out.expression, message = compileValue(in.Expression); message != "" {
-			return bad("expression", in.Path, message)
-		}
-		return out, nil
-	}
-	if takesValue(in.Op) {
-		if out.value, message = decode(in.Value.Raw); message != "" {
-			return bad("value", in.Path, "has a value that "+message)
-		}
-		if _, ok := out.value.(string); !ok && out.path.isMetadata() {
-			return bad("value", in.Path, whyString)
-		}
-	}
-	return out, nil
+	return ""
 }
 
-func takesValue(op hubv1.PatchOp) bool {
-	return op == hubv1.PatchAdd || op == hubv1.PatchReplace || op == hubv1.PatchTest
+func (c *compiler) addMerge(patch *apiextensionsv1.JSON) {
+	if patch == nil {
+		return
+	}
+	merge, f := compileMerge(patch.Raw)
+	if c.fault("mergePatch", -1, f) {
+		return
+	}
+	c.change.merges = append(c.change.merges, mergeChange{patch: merge})
 }
 
-func takesFrom(op hubv1.PatchOp) bool {
-	return op == hubv1.PatchMove || op == hubv1.PatchCopy
-}
-
-// malformed finds a field of the operation that does not go with the others.
-func malformed(in *hubv1.PatchOperation) (leaf, message string) {
-	switch {
-	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
-		return "op", fmt.Sprintf("has the unknown operation %q: use add, remove, replace, move, copy or test", printable(string(in.Op)))
-	case in.Path == "":
-		return "path", "has an operation without path: name what it changes, such as /spec/replicas"
-	case takesFrom(in.Op) && in.From == "":
-		return "from", fmt.Sprintf("has no from, which op %s needs", in.Op)
-	case takesValue(in.Op) && in.Value == nil && in.Expression == "":
-		return "value", fmt.Sprintf("has no value: op %s needs one other than null, or an expression", in.Op)
-	case in.Value != nil && in.Expression != "":
-		return "expression", "has both a value and an expression: drop one"
-	case !takesValue(in.Op) && in.Expression != "":
-		return "expression", fmt.Sprintf("has an expression, which op %s does not take", in.Op)
-	case !takesValue(in.Op) && in.Value != nil:
-		return "value", fmt.Sprintf("has a value, which op %s does not take", in.Op)
-	case !takesFrom(in.Op) && in.From != "":
-		return "from", fmt.Sprintf("has a from, which op %s does not take", in.Op)
+func (c *compiler) addPatches(patches []hubv1.PatchOperation) {
+	leading := true
+	for i := range patches {
+		op, f := compileOperation(&patches[i], false)
+		if c.fault("patches", i, f) {
+			continue
+		}
+		c.change.expressions = c.change.expressions || op.expression != nil
+		switch leading = leading && op.op == hubv1.PatchTest; {
+		case leading:
+			c.change.guards = append(c.change.guards, op)
+			continue
+		case op.op == hubv1.PatchTest:
+			c.change.late = true
+		}
+		c.change.ops = append(c.change.ops, op)
 	}
-	return "", ""
-}
-
-// compileFrom reads the source of move and copy; a move changes it too. The message says what is wrong, or is empty.
-func (o *operation) compileFrom(text string) (message string) {
-	if o.from, message = parsePointer(text); message != "" {
-		return message
-	}
-	if o.op == hubv1.PatchCopy {
-		return o.from.closedToReads()
-	}
-	if len(o.path) > len(o.from) && o.path.isAtOrBelow(o.from) {
-		return "cannot be moved into itself: correct the path"
-	}
-	return o.from.closedToWrites()
 }
 
 // weight is what a rule costs at most, known before it is decoded.
 func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
-	if rule.MergePatch != nil {
-		bytes = len(rule.MergePatch.Raw)
-	}
-	for i := range rule.Patches {
-		if v := rule.Patches[i].Value; v != nil {
-			bytes += len(v.Raw)
+	merge := func(patch *apiextensionsv1.JSON) {
+		if patch != nil {
+			bytes += len(patch.Raw)
 		}
 	}
-	return bytes, len(rule.Patches)
+	merge(rule.MergePatch)
+	for i := range rule.Patches {
+		merge(rule.Patches[i].Value)
+	}
+	operations = len(rule.Patches) + len(rule.Images) + len(rule.Command) + len(rule.Args) + len(rule.Env) + len(rule.Resources) + len(rule.Edits)
+	for i := range rule.Edits {
+		merge(rule.Edits[i].MergePatch)
+		operations += len(rule.Edits[i].Patches)
+		for j := range min(len(rule.Edits[i].Patches), maxPatches) {
+			merge(rule.Edits[i].Patches[j].Value)
+		}
+	}
+	for _, keys := range []map[string]string{rule.Labels, rule.Annotations} {
+		for k, v := range keys {
+			bytes += len(k) + len(v)
+		}
+	}
+	return bytes, operations
 }
 
 // clusterFault finds what is wrong in the selection of clusters.

@@ -10,7 +10,7 @@ import (
 // claim is what a policy says about one path. Claims of different policies and equal rank must agree.
 type claim struct {
 	kind  claimKind
-	value any // of claimSet
+	value any // of claimSet, claimText and claimParts
 	rule  RuleRef
 }
 
@@ -22,9 +22,14 @@ const (
 	claimSet                      // a value that holds whatever was there
 	claimAbsent                   // null in a merge patch
 	claimObject                   // {} in a merge patch: an object, whatever is in it
+	claimText                     // a document of the format that is the value, whatever is in it; what is claimed below is in the document
+	claimParts                    // parts of an image, in a map, whatever the others are
 )
 
 func (k claimKind) holds() bool { return k >= claimSet }
+
+// container is true if the claim says nothing about what is below.
+func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
 // node is a place in the tree of all claims. A tree rather than a map of pointers: its memory grows with the patches, not
 // with the length of their paths.
@@ -33,24 +38,84 @@ type node struct {
 	children map[string]*node
 }
 
+// claims are gathered for rules of equal rank.
+type claims struct {
+	root    *node
+	rule    RuleRef
+	earlier []*change // of the same policy, and of this rank
+	current *change
+	budget  *budget
+}
+
 // conflict finds two rules of different policies that disagree. The rules have equal rank, those of one policy stand
 // together in their order, and state is what they will be applied to.
-func conflict(rules []*rankedRule, state map[string]any) *ConflictError {
+func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictError {
 	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
 		return nil
 	}
-	root := &node{}
+	c := claims{root: &node{}, budget: b}
 	for _, r := range rules {
-		root.claimMerge(r.ref, r.change.merge, state)
-		for i := range r.change.ops {
-			root.claimOperation(r.ref, &r.change.ops[i], state)
-		}
+		c.enter(r)
+		c.claim(state)
 	}
-	err := root.disagreement(nil, nil)
+	err := c.root.disagreement(nil, nil)
 	if err != nil {
 		err.Rank = rules[0].rank.String()
 	}
 	return err
+}
+
+// enter makes r the rule that claims from now on.
+func (c *claims) enter(r *rankedRule) {
+	switch {
+	case c.current != nil && c.rule.Policy == r.ref.Policy:
+		c.earlier = append(c.earlier, c.current)
+	default:
+		c.earlier = nil
+	}
+	c.rule, c.current = r.ref, r.change
+}
+
+// claim puts in what the current rule does. One whose guards are not met does nothing, unless an earlier rule of its policy may let them be met.
+func (c *claims) claim(state map[string]any) {
+	certain := true
+	for i := range c.current.guards {
+		g := &c.current.guards[i]
+		c.root.at(g.path).add(claim{kind: claimRead, rule: c.rule})
+		certain = certain && !slices.ContainsFunc(c.earlier, func(o *change) bool { return o.touches(g.path) })
+	}
+	if certain && c.current.unmet(state) != nil {
+		return
+	}
+	c.current.each(func(a action) *fault {
+		a.claim(c, state)
+		return nil
+	})
+}
+
+// ordered claims that nobody else touches what the path leads to.
+func (c *claims) ordered(path pointer) {
+	c.root.at(path).add(claim{kind: claimOrdered, rule: c.rule})
+}
+
+// reshaped says whether an earlier rule of the policy may have other containers in the list.
+func (c *claims) reshaped(list pointer) bool {
+	return slices.ContainsFunc(c.earlier, func(o *change) bool {
+		return o.some(func(a action) bool {
+			_, sameContainers := a.(*containerChange)
+			return !sameContainers && a.touches(list)
+		})
+	})
+}
+
+// rewritten says whether the policy may have put another text there by the time of an edit.
+func (c *claims) rewritten(path pointer) bool {
+	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
+		return o.some(func(a action) bool {
+			_, sameText := a.(*textEdit)
+			return !sameText && a.touches(path)
+		})
+	})
 }
 
 func (n *node) at(path pointer) *node {
@@ -83,6 +148,19 @@ func (n *node) add(c claim) {
 	n.claims = append(n.claims, c)
 }
 
+// claimedBy says whether the policy claims something here or below.
+func (n *node) claimedBy(policy PolicyRef) bool {
+	if slices.ContainsFunc(n.claims, func(c claim) bool { return c.rule.Policy == policy }) {
+		return true
+	}
+	for _, c := range n.children {
+		if c.claimedBy(policy) {
+			return true
+		}
+	}
+	return false
+}
+
 func (n *node) claimMerge(rule RuleRef, patch map[string]any, state any) {
 	for key, v := range patch {
 		there, exists := child(state, key)
@@ -99,6 +177,8 @@ func (n *node) claimMerge(rule RuleRef, patch map[string]any, state any) {
 		}
 	}
 }
+
+func (o *operation) claim(c *claims, state map[string]any) { c.root.claimOperation(c.rule, o, state) }
 
 func (n *node) claimOperation(rule RuleRef, o *operation, state any) {
 	switch o.op {
@@ -163,7 +243,7 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 		}
 	}
 	for _, c := range kept {
-		if c.kind != claimObject { // says nothing about what is below
+		if !c.kind.container() {
 			above = append(slices.Clip(above), ancestor{claim: c, value: c.value, found: c.kind == claimSet})
 		}
 	}
@@ -199,10 +279,7 @@ func descend(above []ancestor, key string) []ancestor {
 }
 
 func agreeAt(a, b *claim) bool {
-	if a.kind != b.kind || a.kind == claimOrdered {
-		return false
-	}
-	return a.kind != claimSet || equal(a.value, b.value)
+	return a.kind == b.kind && a.kind != claimOrdered && equal(a.value, b.value)
 }
 
 func agreeBelow(above ancestor, c *claim) bool {

@@ -2,7 +2,6 @@ package overrides
 
 import (
 	"fmt"
-	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -62,24 +61,6 @@ func untouched(rules []*rankedRule, divided []Divided) error {
 		}
 	}
 	return nil
-}
-
-func (c *change) touches(path pointer) bool {
-	return mergeTouches(c.merge, path) || slices.ContainsFunc(c.ops, func(o operation) bool { return o.touches(path) })
-}
-
-// mergeTouches says whether a merge patch sets or removes what the path leads to. An object on the way changes nothing by itself.
-func mergeTouches(merge map[string]any, path pointer) bool {
-	for i, step := range path {
-		v, ok := merge[step]
-		if !ok {
-			return false
-		}
-		if merge, ok = v.(map[string]any); !ok || i == len(path)-1 {
-			return true
-		}
-	}
-	return false
 }
 
 func (o *operation) touches(path pointer) bool {

@@ -90,10 +90,11 @@ func (e *ConflictError) Error() string {
 // fault says what is wrong in a rule: its place in the rule, for Validate, and the pointer, for Render.
 type fault struct {
 	field   string // of the rule
-	index   int    // of the operation if field is "patches", or -1
-	leaf    string // field of the operation
+	index   int    // of what is at fault if the field is a list, or -1
+	leaf    string // field of that
 	path    string
 	message string
+	unmet   bool // a test is not met: the rule is skipped, and nothing is wrong
 }
 
 func (f *fault) of(rule RuleRef) *InvalidError {

@@ -89,9 +89,15 @@ func (e *evaluation) variables() map[string]any {
 // selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters means all.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
-	switch c := rule.Clusters; {
-	case f != nil:
+	if f != nil {
 		return false, f
+	}
+	return e.in(&t, rule.Clusters)
+}
+
+// in says whether the cluster is one of those that are meant.
+func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
+	switch {
 	case c == nil:
 		return true, nil
 	case !t.labels.Matches(labels.Set(e.cluster.Labels)) || len(c.Names) > 0 && !slices.Contains(c.Names, e.cluster.Name):
@@ -185,7 +191,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 		if v == nil {
 			return bad("has an expression that gives null: let it give a value, or use op remove in a rule for these clusters")
 		}
-		if _, ok := v.(string); !ok && o.path.isMetadata() {
+		if !o.takes(v) {
 			return bad("is a label or annotation and takes only a string: use string() in its expression")
 		}
 		n, err := size(v, *budget, maxDepth)

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite want.yaml and want-error.txt of testdata")
 
 // Each folder of testdata is a case: base.yaml is the object on the hub, cluster.yaml a name and labels, policies.yaml
-// what is in scope, and want.yaml the manifest with the applied rules in comments, or want-error.txt the error.
+// what is in scope, and want.yaml the manifest with the rules that were applied or skipped in comments, or want-error.txt the error.
 func TestFixtures(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*/base.yaml")
 	if err != nil || len(dirs) == 0 {
@@ -73,6 +73,9 @@ func renderFixture(t *testing.T, dir string) (text string, failed bool) {
 	var b strings.Builder
 	for _, r := range result.Applied {
 		b.WriteString("# " + r.String() + "\n")
+	}
+	for _, s := range result.Skipped {
+		b.WriteString("# skipped: " + s.Rule.String() + ": " + s.Path + " " + s.Reason + "\n")
 	}
 	out, err := yaml.Marshal(result.Manifest.Object)
 	if err != nil {

@@ -4,6 +4,11 @@ package overrides
 const (
 	maxRules     = 64
 	maxPatches   = 64 // operations of a rule
+	maxTyped     = 32 // images, command, args, env or resources of a rule, and containers, requests or limits of one of these
+	maxArguments = 256
+	maxVariables = 128 // to set, or to remove, of one env
+	maxKeys      = 64  // labels or annotations of a rule
+	maxEdits     = 16  // of a rule
 	maxSelectors = 64
 	maxNames     = 256 // cluster names of a rule
 	maxPriority  = 1000
@@ -14,6 +19,12 @@ const (
 	maxIndex        = 10000     // of a list, which must not be longer to be grown or shrunk
 	maxAdded        = 256 << 10 // values and copies of all rules for one object in one cluster
 	maxOperations   = 4096      // of all rules for one object in one cluster
+
+	maxListed     = 1000      // containers, or variables of one, that are looked up by name
+	maxImageBytes = 1024      // of an image
+	maxTextBytes  = 256 << 10 // of a string field that is edited
+	maxText       = 1 << 20   // read for all edits of one object in one cluster
+	maxKept       = 16 << 20  // kept of one object in one cluster to go back to if a test is not met
 
 	maxExpressionCost = 20_000  // of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // of all expressions for one object in one cluster

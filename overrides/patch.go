@@ -9,76 +9,38 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// apply changes doc, which must be the caller's own: the mergePatch first, then the operations in their order. What it
-// copies is taken off budget. After a fault doc is not fit for use.
-func (c *change) apply(doc map[string]any, budget *int) *fault {
-	merge(doc, c.merge)
-	for i := range c.ops {
-		if f := c.ops[i].apply(doc, budget); f != nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// merge changes target by a JSON merge patch (RFC 7386).
-func merge(target, patch map[string]any) {
-	for key, v := range patch {
-		switch v := v.(type) {
-		case nil:
-			delete(target, key)
-		case map[string]any:
-			inner, ok := target[key].(map[string]any)
-			if !ok || inner == nil {
-				inner = make(map[string]any, len(v))
-				target[key] = inner
-			}
-			merge(inner, v)
-		default:
-			target[key] = v
-		}
-	}
-}
-
 const (
 	adviceCreate = "correct it, or use mergePatch, which creates what is missing"
 	adviceFrom   = "correct the source of the operation or drop it"
 	adviceRemove = "correct it, or use null in a mergePatch, which takes a field that is missing for removed"
 )
 
-func (o *operation) apply(doc map[string]any, budget *int) *fault {
-	value := o.value
+func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	switch o.op {
 	case hubv1.PatchRemove:
 		return edit(doc, o.path, adviceRemove, remove)
 	case hubv1.PatchReplace:
-		return edit(doc, o.path, adviceCreate, replace(value))
+		return edit(doc, o.path, adviceCreate, replace(runtime.DeepCopyJSONValue(o.value)))
+	case hubv1.PatchAdd:
+		return edit(doc, o.path, adviceCreate, add(runtime.DeepCopyJSONValue(o.value)))
 	case hubv1.PatchTest:
-		switch got, ok := o.path.lookup(doc); {
-		case !ok:
-			return &fault{path: o.path.String(), message: "does not exist in the object, but op test expects a value there: correct the path or drop the rule"}
-		case !equal(got, value):
-			return &fault{path: o.path.String(), message: "has another value than op test expects: correct the rule to what the object is now"}
-		}
-		return nil
+		return o.test(doc)
 	}
-	if o.op != hubv1.PatchAdd {
-		var ok bool
-		if value, ok = o.from.lookup(doc); !ok {
-			return missing(o.from, adviceFrom)
-		}
-		if _, ok := value.(string); !ok && o.path.isMetadata() {
-			return &fault{path: o.path.String(), message: whyString}
-		}
+	value, ok := o.from.lookup(doc)
+	if !ok {
+		return missing(o.from, adviceFrom)
+	}
+	if !o.takes(value) {
+		return &fault{path: o.path.String(), message: whyString}
 	}
 	switch o.op {
 	case hubv1.PatchCopy:
-		n, err := size(value, *budget, maxDepth)
+		n, err := size(value, b.added, maxDepth)
 		if err != nil {
 			return &fault{path: o.from.String(), message: fmt.Sprintf(
 				"is too large or too deep to be copied: all rules together may add %d KiB and %d levels to an object", maxAdded>>10, maxDepth)}
 		}
-		*budget -= n
+		b.added -= n
 		value = runtime.DeepCopyJSONValue(value)
 	case hubv1.PatchMove:
 		if f := edit(doc, o.from, adviceFrom, remove); f != nil {

@@ -76,8 +76,8 @@ func ourChange(t *rapid.T, before map[string]any, rule *hubv1.OverrideRule) (map
 	if len(faults) > 0 {
 		return nil, faults[0].of(RuleRef{})
 	}
-	doc, budget := runtime.DeepCopyJSON(before), maxAdded
-	if f := c.apply(doc, &budget); f != nil {
+	doc := runtime.DeepCopyJSON(before)
+	if f := c.apply(doc, newBudget()); f != nil {
 		return nil, f.of(RuleRef{})
 	}
 	var got map[string]any // 1e21 and 1.0 as they read back

@@ -19,14 +19,19 @@ type Result struct {
 	Manifest *unstructured.Unstructured
 	// Applied are the rules that made it, the lowest rank first.
 	Applied []RuleRef
+	// Skipped are the rules that were left out because a test of theirs is not met, the lowest rank first.
+	Skipped []SkippedRule
+	// Fields say who set what differs from the template, sorted by path. Explain alone fills them.
+	Fields []FieldOrigin
 }
 
 // rankedRule is a rule that applies, in its place.
 type rankedRule struct {
-	ref    RuleRef
-	rule   *hubv1.OverrideRule
-	rank   rank
-	change *change
+	ref      RuleRef
+	rule     *hubv1.OverrideRule
+	rank     rank
+	compiled *compiledRule
+	change   *change
 }
 
 // Prepared is a template without what never travels: what all clusters have in common.
@@ -45,12 +50,17 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
-// Render returns the object as it should be in the cluster. The policies are those that Matching returned; divided are the numbers that the
-// cluster has its own share of, they are set before any rule. The error is an *InvalidError, a *ConflictError, a *DividedError or
-// ErrTooLarge; no policy is changed.
+// Render returns the object as it should be in the cluster. The policies are those that Matching returned, and are not to be changed from now on; divided
+// are the numbers that the cluster has its own share of, they are set before any rule. The error is an *InvalidError, a *ConflictError, a
+// *DividedError or ErrTooLarge.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
+	return p.render(cluster, policies, divided, nil)
+}
+
+// render lets the recorder, if there is one, see each step.
+func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	evaluation := newEvaluation(cluster, p.manifest.Object)
-	rules, budget, err := applying(policies, evaluation)
+	rules, b, err := applying(policies, evaluation)
 	if err != nil {
 		return Result{}, err
 	}
@@ -64,20 +74,20 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	if err := untouched(rules, divided); err != nil {
 		return Result{}, err
 	}
-	result := Result{Manifest: &unstructured.Unstructured{Object: manifest}}
+	seen.start(p.manifest.Object, manifest)
+	var result Result
 	for len(rules) > 0 {
 		rest := slices.IndexFunc(rules, func(r *rankedRule) bool { return r.rank != rules[0].rank })
 		if rest < 0 {
 			rest = len(rules)
 		}
-		if err := conflict(rules[:rest], manifest); err != nil {
+		if err := conflict(rules[:rest], manifest, b); err != nil {
 			return Result{}, err
 		}
 		for _, r := range rules[:rest] {
-			if f := r.change.apply(manifest, &budget); f != nil {
-				return Result{}, f.of(r.ref)
+			if manifest, err = result.apply(r, manifest, b, seen); err != nil {
+				return Result{}, err
 			}
-			result.Applied = append(result.Applied, r.ref)
 		}
 		rules = rules[rest:]
 	}
@@ -86,7 +96,33 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 			return Result{}, err
 		}
 	}
+	result.Manifest = &unstructured.Unstructured{Object: manifest}
 	return result, nil
+}
+
+// apply follows one rule, or skips it as a whole, and returns the manifest that there is then.
+func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen *recorder) (map[string]any, error) {
+	kept := manifest
+	if r.change.late {
+		n, err := size(manifest, b.kept, maxManifestDepth)
+		if err != nil {
+			return nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: "is one of too many rules with a test after a change: put the test before all other operations"}
+		}
+		b.kept -= n
+		kept = runtime.DeepCopyJSON(manifest)
+	}
+	seen.before(manifest)
+	switch f := r.change.apply(manifest, b); {
+	case f == nil:
+		res.Applied = append(res.Applied, r.ref)
+		seen.after(r, manifest)
+		return manifest, nil
+	case f.unmet:
+		res.Skipped = append(res.Skipped, SkippedRule{Rule: r.ref, Path: f.path, Reason: f.message})
+		return kept, nil
+	default:
+		return nil, f.of(r.ref)
+	}
 }
 
 // fits says whether a member can take the manifest at all.
@@ -98,44 +134,38 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and how
-// much they may copy.
-func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, int, error) {
+// applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and what
+// they may still spend.
+func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))
 	})
 	var rules []*rankedRule
-	budget, operations := maxAdded, 0
+	b := newBudget()
 	for _, p := range policies {
 		selected, err := selectRules(p, evaluation)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		for _, r := range selected {
-			bytes, ops := weight(r.rule)
-			budget -= bytes
-			operations += ops
-			if budget < 0 || operations > maxOperations {
-				return nil, 0, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: fmt.Sprintf(
-					"the rules for one object in one cluster may hold %d KiB and %d operations in all, which this one exceeds: make them smaller",
-					maxAdded>>10, maxOperations)}
+			if !b.spend(weight(r.rule)) {
+				return nil, nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: exceeded()}
 			}
 		}
 		rules = append(rules, selected...)
 	}
 	slices.SortStableFunc(rules, func(a, b *rankedRule) int { return a.rank.compare(b.rank) })
 	for _, r := range rules {
-		c, faults := compile(r.rule)
+		c, faults := r.compiled.compile(r.rule)
 		if len(faults) > 0 {
-			return nil, 0, faults[0].of(r.ref)
+			return nil, nil, faults[0].of(r.ref)
 		}
 		var f *fault
-		if c.ops, f = evaluation.evaluated(c.ops, &budget); f != nil {
-			return nil, 0, f.of(r.ref)
+		if r.change, f = c.evaluated(evaluation, b); f != nil {
+			return nil, nil, f.of(r.ref)
 		}
-		r.change = c
 	}
-	return rules, budget, nil
+	return rules, b, nil
 }
 
 // selectRules returns the rules of a policy that apply in the cluster, in their order.
@@ -148,18 +178,23 @@ func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*ranke
 		return nil, &InvalidError{Policy: policy, Message: fmt.Sprintf("has more than %d rules: split it", maxRules)}
 	}
 	var out []*rankedRule
+	compiled := compiledRules(spec.Rules)
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		if rule.Exclude {
 			continue // it has a part in where the object goes, not in how it looks
 		}
-		ref := RuleRef{Policy: policy, Rule: printable(rule.Name)}
-		ok, f := evaluation.selects(rule)
+		t, f := compiled[i].readTarget(rule)
+		ok := false
+		if f == nil {
+			ok, f = evaluation.in(t, rule.Clusters)
+		}
 		if f != nil {
-			return nil, f.of(ref)
+			return nil, f.of(RuleRef{Policy: policy, Rule: printable(rule.Name)})
 		}
 		if ok {
-			out = append(out, &rankedRule{ref: ref, rule: rule, rank: rankOf(p.OverrideTier(), rule)})
+			ref := RuleRef{Policy: policy, Rule: printable(rule.Name)}
+			out = append(out, &rankedRule{ref: ref, rule: rule, rank: rankOf(p.OverrideTier(), rule), compiled: &compiled[i]})
 		}
 	}
 	return out, nil

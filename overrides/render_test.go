@@ -118,9 +118,10 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 // A canary in an object or a patch is in no message.
 func TestErrorsHoldNoValues(t *testing.T) {
 	const canary = "canary-7f3a"
-	template := objectWith(map[string]any{"password": canary, "list": []any{canary}})
+	template := objectWith(map[string]any{"password": canary + ": [", "list": []any{canary}})
 	rules := []string{
-		`patches: [{op: test, path: /spec/password, value: canary-7f3a-2}]`,
+		`edits: [{path: /spec/password, format: YAML, mergePatch: {a: 1}}]`,
+		`images: [{path: /spec/password, tag: x}]`,
 		`patches: [{op: add, path: /spec/password/x, value: canary-7f3a}]`,
 		`patches: [{op: replace, path: /spec/list/5, value: canary-7f3a}]`,
 		`patches: [{op: copy, from: /spec/list, path: /metadata/labels/a}]`,
@@ -133,7 +134,11 @@ func TestErrorsHoldNoValues(t *testing.T) {
 			t.Errorf("%s: %v", r, err)
 		}
 	}
-	_, err := renderWith(template, policyWith("a", parseRule(t, `mergePatch: {spec: {password: canary-7f3a-2}}`)),
+	result, err := render(template, Cluster{}, []hubv1.OverridePolicyObject{policyWith("a", parseRule(t, `patches: [{op: test, path: /spec/password, value: canary-7f3a-2}]`))})
+	if err != nil || len(result.Skipped) != 1 || strings.Contains(result.Skipped[0].Reason, canary) {
+		t.Errorf("skipped %v, %v", result.Skipped, err)
+	}
+	_, err = renderWith(template, policyWith("a", parseRule(t, `mergePatch: {spec: {password: canary-7f3a-2}}`)),
 		policyWith("b", parseRule(t, `mergePatch: {spec: {password: canary-7f3a-3}}`)))
 	if !isConflict(err) || strings.Contains(err.Error(), canary) {
 		t.Error(err)

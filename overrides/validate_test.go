@@ -68,7 +68,7 @@ rules:
 			`spec.rules[2].patches[1].from: Invalid value: /metadata/labels/hanse.dev~1hub is a label or annotation of Hanse, which cannot be overridden: drop it from the rule`,
 			`spec.rules[2].patches[2].value: Invalid value: /metadata/labels/a is a label or annotation and takes only a string: put the value in quotes`,
 			`spec.rules[2].patches[3].op: Invalid value: /spec/x has the unknown operation "swap": use add, remove, replace, move, copy or test`,
-			`spec.rules[3]: Invalid value: changes nothing: set mergePatch or patches`,
+			`spec.rules[3]: Invalid value: changes nothing: set exclude, images, command, args, env, resources, labels, annotations, mergePatch, patches or edits`,
 		}},
 	}
 	for name, tc := range tests {

@@ -1,0 +1,252 @@
+package overrides
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// containerChange changes one field of some containers, or of one object that has the fields of a container. What it comes down to are merge patches,
+// operations and changes of images, which depend on the object.
+type containerChange struct {
+	field    string   // of the container
+	names    []string // of containers; nil: all
+	withInit bool     // all means init containers too
+	path     pointer  // to the one object; nil: the containers of the pod template
+	index    int      // in the rule, for messages
+	lower    func(container any, at pointer) ([]action, *fault)
+}
+
+// podPlaces are where kinds have a pod template, whatever their group: those of Kubernetes, and most that run pods.
+var podPlaces = []pointer{
+	{"spec", "template", "spec"},
+	{"spec", "jobTemplate", "spec", "template", "spec"},
+}
+
+var containerLists = []string{"containers", "initContainers"}
+
+// containerPlaces are where any object may have containers.
+var containerPlaces = func() (out []pointer) {
+	for _, place := range append([]pointer{{"spec"}, {"template", "spec"}}, podPlaces...) {
+		for _, list := range containerLists {
+			out = append(out, slices.Concat(place, pointer{list}))
+		}
+	}
+	return out
+}()
+
+// podSpec is where the object has the spec of its pods, or nil.
+func podSpec(doc map[string]any) pointer {
+	if doc["apiVersion"] == "v1" {
+		switch doc["kind"] {
+		case "Pod":
+			return pointer{"spec"}
+		case "PodTemplate":
+			return pointer{"template", "spec"}
+		}
+	}
+	for _, place := range podPlaces {
+		spec, _ := place.lookup(doc)
+		if containers, ok := child(spec, "containers"); ok {
+			if _, ok := containers.([]any); ok {
+				return place
+			}
+		}
+	}
+	return nil
+}
+
+const adviceContainers = "set path to the object that has the field, or select only kinds that have a pod template"
+
+// locate finds what is changed.
+func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
+	if c.path != nil {
+		if _, ok := c.path.lookup(doc); !ok {
+			return nil, missing(c.path, "correct the path")
+		}
+		return []pointer{c.path}, nil
+	}
+	place := podSpec(doc)
+	if place == nil {
+		return nil, &fault{message: fmt.Sprintf("changes the %s of containers, and the object has no pod template at the places where kinds have one: %s", c.field, adviceContainers)}
+	}
+	var out []pointer
+	left := slices.Clone(c.names)
+	for _, list := range containerLists {
+		at := slices.Concat(place, pointer{list})
+		v, _ := at.lookup(doc)
+		containers, _ := v.([]any)
+		if len(containers) > maxListed {
+			return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d containers, which is too many to be changed by name", maxListed)}
+		}
+		for i, container := range containers {
+			name, _ := child(container, "name")
+			switch j := slices.IndexFunc(left, func(n string) bool { return n == name }); {
+			case j >= 0:
+				left = slices.Delete(left, j, j+1)
+			case c.names != nil || list == "initContainers" && !c.withInit:
+				continue
+			}
+			out = append(out, slices.Concat(at, pointer{strconv.Itoa(i)}))
+		}
+	}
+	if len(left) > 0 {
+		return nil, &fault{path: place.String(), message: fmt.Sprintf("has no container %q: correct the name or drop it from the rule", printable(left[0]))}
+	}
+	return out, nil
+}
+
+// lowered calls f for what the change comes down to in each container of the object, until there is a fault.
+func (c *containerChange) lowered(doc map[string]any, f func(at pointer, actions []action) *fault) *fault {
+	places, bad := c.locate(doc)
+	if bad != nil {
+		return bad
+	}
+	for _, at := range places {
+		container, _ := at.lookup(doc)
+		actions, bad := c.lower(container, at)
+		if bad == nil {
+			bad = f(at, actions)
+		}
+		if bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+func (c *containerChange) apply(doc map[string]any, b *budget) *fault {
+	return c.lowered(doc, func(_ pointer, actions []action) *fault {
+		for _, a := range actions {
+			if !b.spend(addedBy(a), 1) {
+				return &fault{message: exceeded()}
+			}
+			if f := a.apply(doc, b); f != nil {
+				return f
+			}
+		}
+		return nil
+	})
+}
+
+// addedBy is what an action adds to the object, about.
+func addedBy(a action) int {
+	var v any
+	switch a := a.(type) {
+	case *mergeChange:
+		v = a.patch
+	case *operation:
+		v = a.value
+	case *imageChange:
+		return a.parts.size()
+	}
+	n, err := size(v, maxAdded, maxManifestDepth)
+	if err != nil {
+		return maxAdded + 1
+	}
+	return n
+}
+
+// claim is as exact as the actions are, unless an earlier change by the same policy makes it uncertain what they will be.
+func (c *containerChange) claim(to *claims, state map[string]any) {
+	for _, list := range containerPlaces {
+		if c.path == nil && to.reshaped(list) {
+			to.ordered(list)
+		}
+	}
+	f := c.lowered(state, func(at pointer, actions []action) *fault {
+		field := slices.Concat(at, pointer{c.field})
+		listed := c.field == "env" && to.root.at(field).claimedBy(to.rule.Policy)
+		for _, a := range actions {
+			a.claim(to, state)
+		}
+		if listed { // the indexes are others by then
+			to.ordered(field)
+		}
+		return nil
+	})
+	if f != nil { // it may be there when the rule's turn comes
+		to.ordered(c.unsure(state))
+	}
+}
+
+// unsure is the place that a change that cannot be located yet may come to change.
+func (c *containerChange) unsure(state map[string]any) pointer {
+	if c.path != nil {
+		return c.path
+	}
+	if place := podSpec(state); place != nil {
+		return place
+	}
+	return pointer{"spec"}
+}
+
+func (c *containerChange) touches(path pointer) bool {
+	if c.path != nil {
+		field := slices.Concat(c.path, pointer{c.field})
+		return path.isAtOrBelow(field) || field.isAtOrBelow(path)
+	}
+	return slices.ContainsFunc(containerPlaces, func(list pointer) bool {
+		return list.isAtOrBelow(path) || path.isAtOrBelow(list) && (len(path) < len(list)+2 || path[len(list)+1] == c.field)
+	})
+}
+
+// addContainers compiles what a rule says of containers, in the order in which it is applied.
+func (c *compiler) addContainers(rule *hubv1.OverrideRule) {
+	for i := range rule.Images {
+		c.addContainer("images", i, func() (containerChange, *fault) { return compileImage(&rule.Images[i]) })
+	}
+	for i := range rule.Command {
+		c.addContainer("command", i, func() (containerChange, *fault) { return compileCommand("command", &rule.Command[i]) })
+	}
+	for i := range rule.Args {
+		c.addContainer("args", i, func() (containerChange, *fault) { return compileCommand("args", &rule.Args[i]) })
+	}
+	for i := range rule.Env {
+		c.addContainer("env", i, func() (containerChange, *fault) { return compileEnv(&rule.Env[i]) })
+	}
+	for i := range rule.Resources {
+		c.addContainer("resources", i, func() (containerChange, *fault) { return compileResources(&rule.Resources[i]) })
+	}
+}
+
+func (c *compiler) addContainer(field string, index int, compile func() (containerChange, *fault)) {
+	change, f := compile()
+	if !c.fault(field, index, f) {
+		c.change.containers = append(c.change.containers, change)
+	}
+}
+
+// compileTarget reads which containers, or which object, are meant.
+func compileTarget(field string, t *hubv1.ContainerTarget) (containerChange, *fault) {
+	c := containerChange{field: field}
+	if f := c.setNames(t.Containers, t.Path); f != nil || t.Path == "" {
+		return c, f
+	}
+	var message string
+	if c.path, message = parsePointer(t.Path); message == "" {
+		message = slices.Concat(c.path, pointer{field}).closedToWrites()
+	}
+	if message != "" {
+		return c, &fault{leaf: "path", path: printable(t.Path), message: message}
+	}
+	return c, nil
+}
+
+func (c *containerChange) setNames(names []string, path string) *fault {
+	switch {
+	case len(names) > 0 && path != "":
+		return &fault{leaf: "path", path: printable(path), message: "goes without containers: drop one of the two"}
+	case len(names) > maxTyped:
+		return &fault{leaf: "containers", message: fmt.Sprintf("has more than %d names: leave it out to mean all, or split the rule", maxTyped)}
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return &fault{leaf: "containers", message: fmt.Sprintf("names container %q twice", printable(name))}
+		}
+	}
+	c.names = names
+	return nil
+}

@@ -1,0 +1,321 @@
+package overrides
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// document is the text of a string field, parsed: the nodes, which hold how it is written, and the value that they come to. It is changed by way
+// of the value; written then carries the differences over to the nodes, so that what is equal keeps its order, its comments and its style.
+type document struct {
+	format hubv1.TextFormat
+	root   *yaml.Node
+	value  map[string]any
+	node   *yaml.Node // of root that holds the value
+}
+
+// parseDocument reads a text. The message says what is wrong, or is empty; it holds nothing of the text.
+func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
+	parse := parseYAML
+	if format == hubv1.TextJSON {
+		parse = parseJSON
+	}
+	root, err := safely(func() (*yaml.Node, error) { return parse(text) })
+	if err != nil {
+		return nil, notHeld(format, err)
+	}
+	d := &document{format: format, root: root, node: root}
+	if root.Kind == yaml.DocumentNode {
+		d.node = root.Content[0]
+	}
+	v, err := valueOf(d.node, maxDepth)
+	if err != nil {
+		return nil, notHeld(format, err)
+	}
+	var ok bool
+	if d.value, ok = v.(map[string]any); !ok {
+		return nil, notHeld(format, errNoObject)
+	}
+	return d, ""
+}
+
+// What is wrong with a text. The parsers' own errors may quote it.
+var (
+	errUnreadable = errors.New("it cannot be read")
+	errNoObject   = errors.New("its root is no object")
+	errDocuments  = errors.New("it has more than one document")
+	errAnchors    = errors.New("it has anchors, aliases or merge keys, which are not followed")
+	errTags       = errors.New("it has tags of YAML, which are not followed")
+	errKeys       = errors.New("it has a key twice, or one that is no scalar")
+	errLevels     = fmt.Errorf("it nests deeper than %d levels", maxDepth)
+)
+
+func notHeld(format hubv1.TextFormat, err error) string {
+	return fmt.Sprintf("holds no %s that can be edited, for %s: correct the text or drop the edit", format, err)
+}
+
+// safely turns a panic of the YAML library into an error.
+func safely[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errUnreadable
+		}
+	}()
+	return f()
+}
+
+func parseYAML(text string) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	var root, more yaml.Node
+	if err := decoder.Decode(&root); err != nil || len(root.Content) != 1 {
+		return nil, errUnreadable
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errDocuments
+	}
+	return &root, nil
+}
+
+// valueOf is what a node comes to, as JSON. Anchors are not followed: a few of them can make a text that is endless.
+func valueOf(n *yaml.Node, levels int) (any, error) {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return nil, errAnchors
+	case n.Style&yaml.TaggedStyle != 0:
+		return nil, errTags
+	case n.Kind == yaml.ScalarNode:
+		return scalarOf(n), nil
+	case levels == 0:
+		return nil, errLevels
+	case n.Kind == yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			var err error
+			if list[i], err = valueOf(c, levels-1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	object := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		switch _, twice := object[key.Value]; {
+		case key.Kind == yaml.AliasNode || key.Anchor != "" || key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
+			return nil, errAnchors
+		case key.Style&yaml.TaggedStyle != 0:
+			return nil, errTags
+		case key.Kind != yaml.ScalarNode || twice:
+			return nil, errKeys
+		}
+		v, err := valueOf(n.Content[i+1], levels-1)
+		if err != nil {
+			return nil, err
+		}
+		object[key.Value] = v
+	}
+	return object, nil
+}
+
+// scalarOf is the value of a scalar. What JSON does not have, such as .inf or a date, is its text: it stays as it is written if nobody sets it.
+func scalarOf(n *yaml.Node) any {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case "!!int", "!!float":
+		digits := strings.ReplaceAll(n.Value, "_", "")
+		if i, err := strconv.ParseInt(digits, 0, 64); err == nil {
+			return i
+		}
+		if f, err := strconv.ParseFloat(digits, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return f
+		}
+	}
+	return n.Value
+}
+
+// written is the text with another value. The message says why there is none, or is empty.
+func (d *document) written(value map[string]any, text string) (string, string) {
+	out, err := safely(func() (string, error) {
+		if err := rewrite(d.node, d.value, value); err != nil {
+			return "", err
+		}
+		if d.format == hubv1.TextJSON {
+			return writeJSON(d.node, text), nil
+		}
+		return writeYAML(d.root, text)
+	})
+	if err != nil {
+		return "", "cannot be written again: simplify the text or drop the edit"
+	}
+	if len(out) > 2*maxTextBytes {
+		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
+	}
+	// The library that writes YAML is not above doubt, and nobody looks at what it makes of a comment in an odd place before a member has it.
+	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
+		return "", "cannot be written again as it is meant: simplify the text or drop the edit"
+	}
+	return out, ""
+}
+
+// rewrite carries the differences of two values over to the node of the first.
+func rewrite(n *yaml.Node, before, after any) error {
+	if equal(before, after) {
+		return nil
+	}
+	switch a := after.(type) {
+	case map[string]any:
+		if b, ok := before.(map[string]any); ok {
+			return rewriteMap(n, b, a)
+		}
+	case []any:
+		if b, ok := before.([]any); ok {
+			return rewriteList(n, b, a)
+		}
+	}
+	fresh, err := nodeOf(after)
+	if err != nil {
+		return err
+	}
+	if quotes := yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle; n.Kind == yaml.ScalarNode && fresh.ShortTag() == "!!str" && fresh.Style == 0 {
+		fresh.Style = n.Style & quotes
+	}
+	fresh.HeadComment, fresh.LineComment, fresh.FootComment = n.HeadComment, n.LineComment, n.FootComment
+	*n = *fresh
+	return nil
+}
+
+func nodeOf(v any) (*yaml.Node, error) {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		return nil, errUnreadable
+	}
+	return &n, nil
+}
+
+// rewriteMap keeps the order of keys. A new one goes before the first that is greater, so that it does not matter which of several comes first.
+func rewriteMap(n *yaml.Node, before, after map[string]any) error {
+	kept := n.Content[:0:0]
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		v, ok := after[key.Value]
+		if !ok {
+			continue
+		}
+		if err := rewrite(value, before[key.Value], v); err != nil {
+			return err
+		}
+		kept = append(kept, key, value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if _, ok := before[key]; ok {
+			continue
+		}
+		name, err := nodeOf(key)
+		if err != nil {
+			return err
+		}
+		value, err := nodeOf(after[key])
+		if err != nil {
+			return err
+		}
+		at := 0
+		for at < len(kept) && kept[at].Value <= key {
+			at += 2
+		}
+		kept = slices.Insert(kept, at, name, value)
+	}
+	if len(n.Content) == 0 {
+		n.Style &^= yaml.FlowStyle // {} had to be written so
+	}
+	n.Content = kept
+	return nil
+}
+
+// rewriteList keeps the elements at both ends that are equal, and what is between them as far as it goes.
+func rewriteList(n *yaml.Node, before, after []any) error {
+	start := 0
+	for start < min(len(before), len(after)) && equal(before[start], after[start]) {
+		start++
+	}
+	end := 0
+	for end < min(len(before), len(after))-start && equal(before[len(before)-1-end], after[len(after)-1-end]) {
+		end++
+	}
+	kept := slices.Clone(n.Content[:start])
+	for i := start; i < len(after)-end; i++ {
+		if i < len(before)-end {
+			if err := rewrite(n.Content[i], before[i], after[i]); err != nil {
+				return err
+			}
+			kept = append(kept, n.Content[i])
+			continue
+		}
+		fresh, err := nodeOf(after[i])
+		if err != nil {
+			return err
+		}
+		kept = append(kept, fresh)
+	}
+	if len(n.Content) == 0 {
+		n.Style &^= yaml.FlowStyle
+	}
+	n.Content = append(kept, n.Content[len(n.Content)-end:]...)
+	return nil
+}
+
+func writeYAML(root *yaml.Node, text string) (string, error) {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if compactLists(root) {
+		encoder.CompactSeqIndent()
+	}
+	if err := encoder.Encode(root); err != nil {
+		return "", err
+	}
+	if err := encoder.Close(); err != nil {
+		return "", err
+	}
+	out := b.String()
+	if strings.HasPrefix(text, "---\n") && !strings.HasPrefix(out, "---\n") {
+		out = "---\n" + out
+	}
+	if !strings.HasSuffix(text, "\n") {
+		out = strings.TrimSuffix(out, "\n")
+	}
+	return out, nil
+}
+
+// compactLists says whether the first list below a key stands no further right than the key.
+func compactLists(root *yaml.Node) bool {
+	compact, found := false, false
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		for i, c := range n.Content {
+			if found {
+				return
+			}
+			if key := i - 1; n.Kind == yaml.MappingNode && i%2 == 1 && c.Kind == yaml.SequenceNode && c.Style&yaml.FlowStyle == 0 && len(c.Content) > 0 && c.Line > 0 {
+				compact, found = c.Column == n.Content[key].Column, true
+				return
+			}
+			walk(c)
+		}
+	}
+	walk(root)
+	return compact
+}

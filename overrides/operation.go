@@ -1,0 +1,110 @@
+package overrides
+
+import (
+	"fmt"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// operation is one of RFC 6902.
+type operation struct {
+	op    hubv1.PatchOp
+	path  pointer
+	from  pointer // of move and copy
+	value any     // of add, replace and test; objects get copies of it
+	inner bool    // in the document of a string field, where no path is closed
+	// expression makes the value, for which see evaluation.evaluated.
+	expression *expression.Expression
+}
+
+func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) {
+	out := operation{op: in.Op, inner: inner}
+	bad := func(leaf, path, message string) (operation, *fault) {
+		return operation{}, &fault{leaf: leaf, path: printable(path), message: message}
+	}
+	if leaf, message := malformed(in); message != "" {
+		return bad(leaf, in.Path, message)
+	}
+	var message string
+	if out.path, message = parsePointer(in.Path); message != "" {
+		return bad("path", in.Path, message)
+	}
+	if message = out.path.closedToWrites(); message != "" && !inner {
+		return bad("path", in.Path, message)
+	}
+	if takesFrom(in.Op) {
+		if message := out.compileFrom(in.From); message != "" {
+			return bad("from", in.From, message)
+		}
+	}
+	if in.Expression != "" {
+		if out.expression, message = compileValue(in.Expression); message != "" {
+			return bad("expression", in.Path, message)
+		}
+		return out, nil
+	}
+	if takesValue(in.Op) {
+		if out.value, message = decode(in.Value.Raw); message != "" {
+			return bad("value", in.Path, "has a value that "+message)
+		}
+		if !out.takes(out.value) {
+			return bad("value", in.Path, whyString)
+		}
+	}
+	return out, nil
+}
+
+// takes says whether the operation may put the value where it does: a label or an annotation of the object is a string.
+func (o *operation) takes(value any) bool {
+	_, ok := value.(string)
+	return ok || o.inner || !o.path.isMetadata()
+}
+
+func takesValue(op hubv1.PatchOp) bool {
+	return op == hubv1.PatchAdd || op == hubv1.PatchReplace || op == hubv1.PatchTest
+}
+
+func takesFrom(op hubv1.PatchOp) bool {
+	return op == hubv1.PatchMove || op == hubv1.PatchCopy
+}
+
+// malformed finds a field of the operation that does not go with the others.
+func malformed(in *hubv1.PatchOperation) (leaf, message string) {
+	switch {
+	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
+		return "op", fmt.Sprintf("has the unknown operation %q: use add, remove, replace, move, copy or test", printable(string(in.Op)))
+	case in.Path == "":
+		return "path", "has an operation without path: name what it changes, such as /spec/replicas"
+	case takesFrom(in.Op) && in.From == "":
+		return "from", fmt.Sprintf("has no from, which op %s needs", in.Op)
+	case takesValue(in.Op) && in.Value == nil && in.Expression == "":
+		return "value", fmt.Sprintf("has no value: op %s needs one other than null, or an expression", in.Op)
+	case in.Value != nil && in.Expression != "":
+		return "expression", "has both a value and an expression: drop one"
+	case !takesValue(in.Op) && in.Expression != "":
+		return "expression", fmt.Sprintf("has an expression, which op %s does not take", in.Op)
+	case !takesValue(in.Op) && in.Value != nil:
+		return "value", fmt.Sprintf("has a value, which op %s does not take", in.Op)
+	case !takesFrom(in.Op) && in.From != "":
+		return "from", fmt.Sprintf("has a from, which op %s does not take", in.Op)
+	}
+	return "", ""
+}
+
+// compileFrom reads the source of move and copy; a move changes it too. The message says what is wrong, or is empty.
+func (o *operation) compileFrom(text string) (message string) {
+	if o.from, message = parsePointer(text); message != "" {
+		return message
+	}
+	if o.op == hubv1.PatchMove && len(o.path) > len(o.from) && o.path.isAtOrBelow(o.from) {
+		return "cannot be moved into itself: correct the path"
+	}
+	switch {
+	case o.inner:
+		return ""
+	case o.op == hubv1.PatchCopy:
+		return o.from.closedToReads()
+	}
+	return o.from.closedToWrites()
+}

@@ -1,0 +1,192 @@
+package overrides
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// FieldOrigin says who set a field that differs from the template. Of a Secret, and of anything else that is to stay hidden, the caller shows
+// neither Value nor those of Shadowed: the path and the authors are all that may be said.
+type FieldOrigin struct {
+	// Path is the JSON pointer of a scalar, or of an empty object or list; in full, whatever its length.
+	Path string
+	FieldValue
+	// Shadowed are the values that others gave the field, the one before the last first; the template is the last of them, if it has the field.
+	Shadowed []FieldValue
+}
+
+// FieldValue is what somebody says a field should be.
+type FieldValue struct {
+	By Author
+	// Value as JSON decodes it: a scalar, or an empty object or list. nil and Removed if the field is not to be there.
+	Value   any
+	Removed bool
+}
+
+// Author of a value. The zero value is the template.
+type Author struct {
+	Rule     RuleRef
+	Rank     string // of the rule
+	Division bool   // the division of replicas, see Divided
+}
+
+// String is for people: the rule, "template" or "division of replicas".
+func (a Author) String() string {
+	switch {
+	case a.Division:
+		return "division of replicas"
+	case a.Rule == RuleRef{}:
+		return "template"
+	}
+	return a.Rule.String()
+}
+
+// Explain renders as Render does and says besides who set what. It takes longer: it compares the object before and after each rule.
+func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
+	seen := &recorder{said: map[string][]FieldValue{}}
+	result, err := p.render(cluster, policies, divided, seen)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Fields = seen.fields(p.manifest.Object, result.Manifest.Object)
+	return result, nil
+}
+
+// recorder gathers what was said of each field, in the order of the rules. A nil recorder does nothing.
+type recorder struct {
+	said map[string][]FieldValue
+	was  map[string]any // the object before the rule
+}
+
+func (r *recorder) start(template, divided map[string]any) {
+	if r != nil {
+		r.add(Author{Division: true}, leavesOf(template), leavesOf(divided), nil)
+	}
+}
+
+func (r *recorder) before(manifest map[string]any) {
+	if r != nil {
+		r.was = runtime.DeepCopyJSON(manifest)
+	}
+}
+
+func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
+	if r == nil {
+		return
+	}
+	before, after := leavesOf(r.was), leavesOf(manifest)
+	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, before, after))
+}
+
+// add notes the fields that an author changed, and those that it set to what they were.
+func (r *recorder) add(by Author, before, after map[string]any, set map[string]bool) {
+	for path, v := range after {
+		if was, ok := before[path]; !ok || set[path] || !equal(was, v) {
+			r.said[path] = append(r.said[path], FieldValue{By: by, Value: v})
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			r.said[path] = append(r.said[path], FieldValue{By: by, Removed: true})
+		}
+	}
+}
+
+// fields are those that differ in the end.
+func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
+	before, after := leavesOf(template), leavesOf(manifest)
+	paths := maps.Clone(before)
+	maps.Copy(paths, after)
+	var out []FieldOrigin
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		was, had := before[path]
+		is, has := after[path]
+		if had && has && equal(was, is) {
+			continue
+		}
+		said := r.said[path] // not empty: somebody has changed it
+		f := FieldOrigin{Path: path, FieldValue: said[len(said)-1], Shadowed: slices.Clone(said[:len(said)-1])}
+		slices.Reverse(f.Shadowed)
+		if had {
+			f.Shadowed = append(f.Shadowed, FieldValue{Value: was})
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// written are the fields that the rule sets, whether or not they were so before. It reads this off what the rule claims.
+func written(rule *rankedRule, state map[string]any, before, after map[string]any) map[string]bool {
+	c := claims{root: &node{}, budget: newBudget()}
+	c.enter(rule)
+	c.claim(state)
+	out := map[string]bool{}
+	c.root.walk(nil, func(path pointer, n *node) bool {
+		holds := slices.ContainsFunc(n.claims, func(c claim) bool { return c.kind.holds() && c.kind != claimObject })
+		if !holds {
+			return true
+		}
+		at := full(path)
+		for _, leaves := range []map[string]any{before, after} {
+			for leaf := range leaves {
+				if leaf == at || strings.HasPrefix(leaf, at+"/") {
+					out[leaf] = true
+				}
+			}
+		}
+		return false
+	})
+	return out
+}
+
+// walk calls f for a node and, while f is true, for those below.
+func (n *node) walk(path pointer, f func(pointer, *node) bool) {
+	if !f(path, n) {
+		return
+	}
+	for key, c := range n.children {
+		c.walk(append(slices.Clip(path), key), f)
+	}
+}
+
+// leavesOf are the scalars of an object, and its empty objects and lists, by their paths.
+func leavesOf(v map[string]any) map[string]any {
+	out := map[string]any{}
+	addLeaves(out, "", v)
+	return out
+}
+
+func addLeaves(out map[string]any, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, c := range v {
+			addLeaves(out, path+"/"+escape.Replace(key), c)
+		}
+		if len(v) > 0 {
+			return
+		}
+	case []any:
+		for i, c := range v {
+			addLeaves(out, path+"/"+strconv.Itoa(i), c)
+		}
+		if len(v) > 0 {
+			return
+		}
+	}
+	out[path] = v
+}
+
+// full is the pointer as text, whatever its length.
+func full(p pointer) string {
+	var b strings.Builder
+	for _, step := range p {
+		b.WriteString("/" + escape.Replace(step))
+	}
+	return b.String()
+}
