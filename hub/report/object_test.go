@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 func TestAWrittenStatusIsRememberedOnlyAsLongAsItIsNeeded(t *testing.T) {
@@ -30,6 +34,54 @@ func TestAWrittenStatusIsRememberedOnlyAsLongAsItIsNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.before.seen(tc.cached), cmp.AllowUnexported(merged{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotOnTheHubObject(t *testing.T) {
+	custom := definition{custom: true, subresource: true, resourceVersion: "1"}
+	template := func(managers ...string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
+		o.SetGeneration(2)
+		var fields []metav1.ManagedFieldsEntry
+		for _, m := range managers {
+			fields = append(fields, metav1.ManagedFieldsEntry{Manager: m, Subresource: "status"})
+		}
+		o.SetManagedFields(append(fields, metav1.ManagedFieldsEntry{Manager: "kubectl"}))
+		return o
+	}
+	thing := hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing"}
+	refused := verdict{status: metav1.ConditionFalse, reason: hubv1.ReasonStatusRefused, message: "no"}
+	tests := map[string]struct {
+		run  run
+		want string // the reason; empty: it may be
+	}{
+		"a custom resource that is nobody else's": {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager)}},
+		"the hub runs the object itself":          {run: run{id: thing, definition: custom, template: template(), hubIsTarget: true}, want: hubv1.ReasonStatusOwnedByOther},
+		"a Deployment":                            {run: run{id: hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment"}, template: template()}, want: hubv1.ReasonCoreWorkload},
+		"the placement does not want it": {
+			run:  run{id: thing, definition: custom, template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}},
+			want: hubv1.ReasonBindingOnly,
+		},
+		"a kind without a definition":           {run: run{id: thing, template: template()}, want: hubv1.ReasonBindingOnly},
+		"no status subresource":                 {run: run{id: thing, definition: definition{custom: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
+		"another manager writes the status":     {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager, "operator")}, want: hubv1.ReasonStatusOwnedByOther},
+		"the server did not take it":            {run: run{id: thing, definition: custom, template: template(), refusal: refusal{2, "1", refused}}, want: hubv1.ReasonStatusRefused},
+		"that was another generation of it":     {run: run{id: thing, definition: custom, template: template(), refusal: refusal{1, "1", refused}}},
+		"that was by another definition of its": {run: run{id: thing, definition: custom, template: template(), refusal: refusal{2, "0", refused}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, against := range reservations {
+				if v := against(&tc.run); v != nil {
+					got = v.reason
+					break
+				}
+			}
+			if got != tc.want {
+				t.Errorf("reason %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -337,6 +337,7 @@ func TestWhereTheMergedStatusMustNotGo(t *testing.T) {
 		"a status that another manager writes":       {kind: "Widget", prepare: foreign, want: hubv1.ReasonStatusOwnedByOther, status: map[string]any{"selector": "mine"}},
 		"an object that the hub itself runs":         {kind: "Widget", hub: "a", want: hubv1.ReasonStatusOwnedByOther},
 		"a status that the API server does not take": {kind: "Strict", want: hubv1.ReasonStatusRefused},
+		"a required field without a value":           {kind: "Demanding", want: hubv1.ReasonBindingOnly},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -356,6 +357,33 @@ func TestWhereTheMergedStatusMustNotGo(t *testing.T) {
 				t.Errorf("status of the hub object: %s", diff)
 			}
 		})
+	}
+}
+
+func TestAPlacementSaysHowFieldsAreMerged(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	settings := hubv1.PlacementSpec{StatusAggregation: hubv1.StatusAggregation{
+		Reducers: []hubv1.StatusReducer{{Path: "/status/replicas", Reducer: hubv1.ReducerMax}, {Path: "/status/nowhere", Reducer: hubv1.ReducerCEL, Expression: "x"}},
+	}}
+	var b hubv1.ResourceBinding
+	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Annotations = map[string]string{hubv1.SettingsAnnotation: settings.Settings()}
+	if err := w.client.Update(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.applied(o, "b", hubv1.HealthHealthy, three)
+	w.until("the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	w.until("the rule that cannot be followed", func(s *hubv1.BindingStatus) bool {
+		c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionStatusWritten)
+		return c.Message == "left out: nowhere, selector; statusAggregation.reducers[1].expression: line 1, column 1: undeclared reference to 'x'"
+	})
+	if got := w.status()["replicas"]; got != int64(3) {
+		t.Errorf("replicas on the hub object: %v, want the most of any cluster", got)
 	}
 }
 

@@ -29,7 +29,8 @@ var phasesOf = map[schema.GroupKind]map[string][][]string{
 		"phase": {{"Ready", "Connected"}, {"Progressing", "Connecting"}, {"Deleting"}, {"Failure"}},
 		"state": {{"Created", "Connected"}, {"Updating"}, {"Creating", "Connecting"}, {"Error"}},
 	},
-	{Group: "cluster.x-k8s.io", Kind: "Cluster"}: {"phase": {{"Provisioned"}, {"Provisioning"}, {"Pending"}, {"Deleting"}, {unknownWord}, {"Failed"}}},
+	{Group: "cluster.x-k8s.io", Kind: "Cluster"}:           {"phase": {{"Provisioned"}, {"Provisioning"}, {"Pending"}, {"Deleting"}, {unknownWord}, {"Failed"}}},
+	{Group: "cluster.x-k8s.io", Kind: "MachineDeployment"}: {"phase": {{"Running"}, {"ScalingDown"}, {"ScalingUp"}, {unknownWord}, {"Failed"}}},
 	{Group: "elasticsearch.k8s.elastic.co", Kind: "Elasticsearch"}: {
 		"health": {{"green"}, {"yellow"}, {"unknown"}, {"red"}},
 		"phase":  {{"Ready"}, {"ApplyingChanges"}, {"MigratingData"}, {"NodeShutdownStalled"}, {"Invalid"}},

@@ -11,7 +11,7 @@ var perCluster = []string{
 	"binding", "uid", "resourceversion",
 	"ip", "ips", "clusterips", "address", "addresses", "endpoint", "endpoints", "url", "urls", "listeners", "loadbalancer", "ingress",
 	"pod", "podname", "podnames", "node", "nodename", "nodenames", "instancename", "instancenames", "currentprimary", "targetprimary",
-	"timeline", "timelineid", "hash", "revision", "shard", "shards", "port", "ports", "weight", "weights", "history",
+	"timeline", "timelineid", "hash", "revision", "providerid", "shard", "shards", "port", "ports", "weight", "weights", "history",
 	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull",
 }
 
@@ -20,7 +20,7 @@ var perClusterEndings = []string{
 	"Ref", "Refs", "Reference", "References", "SecretName", "SecretNames", "Selector", "Binding", "UID", "Uid", "ResourceVersion",
 	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "Listeners", "LoadBalancer", "Ingress",
 	"Pod", "PodName", "PodNames", "Node", "NodeName", "NodeNames", "InstanceName", "InstanceNames", "Timeline", "TimelineID",
-	"Hash", "Hashes", "Revision", "Revisions", "Shards", "Port", "Ports", "Weight", "Weights", "History",
+	"Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
 // PerCluster says whether a status field of this name belongs to one cluster alone: it is never shown for another one, even if

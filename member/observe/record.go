@@ -93,7 +93,7 @@ func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wis
 	r.hash, _ = content.Hash(u)
 	v := wishes.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, v.Reason, strings.Clone(v.Message)
-	if status, ok := u.Object["status"].(map[string]any); ok {
+	if status, ok := u.Object["status"].(map[string]any); ok || wishes != nil { // who asks for a value is told that there is none
 		r.observed = bytes.Clone(wishes.Project(status)) // no longer than needed
 	}
 	r.common = unique.Make(c)
