@@ -1,7 +1,6 @@
 package health
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -246,33 +245,4 @@ func TestObservedGeneration(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzAssess(f *testing.F) {
-	for _, s := range []string{
-		`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`,
-		`{"apiVersion":"apps/v1","kind":"Deployment","status":{"conditions":{"a":1}},"spec":{"replicas":"x"}}`,
-		`{"apiVersion":"v1","kind":"Pod","status":{"phase":"Running","containerStatuses":[3]}}`,
-		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"generation":"x"},"status":[]}`,
-		`{"apiVersion":7,"kind":[],"metadata":"x","status":"y"}`,
-		`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"generation":1.5},"status":{"observedGeneration":"1"}}`,
-		`{"status":{"a":{"b":{"c":{"d":{"e":{"f":1}}}}},"conditions":"none","x":1e300,"notAfter":"2030-01-01T00:00:00Z"}}`,
-	} {
-		f.Add([]byte(s), true)
-	}
-	f.Fuzz(func(t *testing.T, data []byte, hasStatus bool) {
-		content := map[string]any{}
-		if json.Unmarshal(data, &content) != nil {
-			return
-		}
-		v := Assess(&unstructured.Unstructured{Object: content}, Conventions{HasStatus: hasStatus})
-		if utf8.RuneCountInString(v.Message) > maxMessage || len(v.Reason) > maxReason || v.Health == "" {
-			t.Errorf("verdict %+v", v)
-		}
-		status, _ := content["status"].(map[string]any)
-		if p := Project(status); len(p) > maxProjection || (p != nil && !json.Valid(p)) {
-			t.Errorf("projection of %d bytes: %s", len(p), p)
-		}
-		ObservedGeneration(&unstructured.Unstructured{Object: content})
-	})
 }

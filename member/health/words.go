@@ -31,9 +31,6 @@ const longestPhase = 128
 
 // judgeWord says what a phase means; empty if nothing. It may be a short sentence: then words of failure in it count.
 func judgeWord(text string, paused bool) hubv1.Health {
-	if len(text) > longestPhase {
-		return ""
-	}
 	word := letters(text)
 	switch {
 	case slices.Contains(wordsStopped, word) && !paused:
@@ -110,6 +107,8 @@ func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 		}
 	case string:
 		switch {
+		case len(value) > longestPhase:
+			return "", ""
 		case value == "False" || value == "false":
 			return hubv1.HealthProgressing, titled(s.name) + "False"
 		case lacking(value):
