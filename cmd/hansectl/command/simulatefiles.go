@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,18 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
-// fleetFiles are what the files of simulate hold, each thing once.
+// fleetFiles are what the files of simulate and render hold, each thing once.
 type fleetFiles struct {
 	clusters   []*hubv1.MemberCluster
 	placements []hubv1.PlacementObject
+	overrides  []hubv1.OverridePolicyObject
 	bindings   []hubv1.BindingObject
 	objects    []*unstructured.Unstructured
 }
@@ -68,6 +72,10 @@ func (f *fleetFiles) add(u *unstructured.Unstructured) error {
 		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.Placement{})
 	case "ClusterPlacement":
 		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.ClusterPlacement{})
+	case "OverridePolicy":
+		return into[hubv1.OverridePolicyObject](u, &f.overrides, &hubv1.OverridePolicy{})
+	case "ClusterOverridePolicy":
+		return into[hubv1.OverridePolicyObject](u, &f.overrides, &hubv1.ClusterOverridePolicy{})
 	case "ResourceBinding":
 		return into[hubv1.BindingObject](u, &f.bindings, &hubv1.ResourceBinding{})
 	case "ClusterResourceBinding":
@@ -85,7 +93,7 @@ func into[T any](u *unstructured.Unstructured, list *[]T, typed T) error {
 }
 
 func (f *fleetFiles) empty() bool {
-	return len(f.clusters)+len(f.placements)+len(f.objects) == 0
+	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.objects) == 0
 }
 
 // said reads "2 placements and 1 object of the files are".
@@ -94,7 +102,7 @@ func (f *fleetFiles) said() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.objects), "object"}} {
+	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.overrides), "override policy"}, {len(f.objects), "object"}} {
 		if p.n > 0 {
 			parts = append(parts, counted(p.n, p.what))
 		}
@@ -119,7 +127,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (schedule.Fleet, []s
 	for _, c := range f.clusters {
 		fleet.Clusters = append(fleet.Clusters, assumed(c, now))
 	}
-	fleet.Placements = f.placements
+	fleet.Placements, fleet.Overrides = f.placements, f.overrides
 	f.defaultNamespaces(namespace)
 	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
 	for _, b := range f.bindings {
@@ -144,14 +152,21 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (schedule.Fleet, []s
 	return fleet, notes
 }
 
-// defaultNamespaces gives Placements without a namespace one.
+// defaultNamespaces gives policies without a namespace one, if their kind has namespaces.
 func (f *fleetFiles) defaultNamespaces(namespace string) {
+	locate := func(o client.Object) {
+		if o.GetNamespace() == "" {
+			o.SetNamespace(cmp.Or(namespace, corev1.NamespaceDefault))
+		}
+	}
 	for _, p := range f.placements {
-		if _, ok := p.(*hubv1.Placement); ok && p.GetNamespace() == "" {
-			if namespace == "" {
-				namespace = corev1.NamespaceDefault
-			}
-			p.SetNamespace(namespace)
+		if _, ok := p.(*hubv1.Placement); ok {
+			locate(p)
+		}
+	}
+	for _, p := range f.overrides {
+		if _, ok := p.(*hubv1.OverridePolicy); ok {
+			locate(p)
 		}
 	}
 }
@@ -208,6 +223,7 @@ func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
 	for _, p := range f.placements {
 		applyPlacement(fleet, p)
 	}
+	fleet.Overrides = f.policiesOver(fleet.Overrides)
 	labels := map[string]map[string]string{}
 	for namespace, of := range fleet.NamespaceLabels {
 		labels[namespace] = maps.Clone(of)
@@ -237,6 +253,14 @@ func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
 		fleet.Objects = append(fleet.Objects, o)
 	}
 	return nil
+}
+
+// policiesOver are override policies as they are when the files are applied.
+func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
+	out := slices.DeleteFunc(slices.Clone(there), func(p hubv1.OverridePolicyObject) bool {
+		return slices.ContainsFunc(f.overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
+	})
+	return append(out, f.overrides...)
 }
 
 func applyPlacement(fleet *schedule.Fleet, p hubv1.PlacementObject) {

@@ -64,6 +64,10 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (schedule.Fleet, er
 	if err := r.readPlacements(&fleet); err != nil {
 		return fleet, err
 	}
+	var err error
+	if fleet.Overrides, err = readOverrides(r.ctx, r.Client, true, r.namespace, r.unlessForbidden); err != nil {
+		return fleet, err
+	}
 	files.defaultNamespaces(r.home)
 	r.placements = slices.Concat(fleet.Placements, files.placements)
 	if err := r.readNamespaces(&fleet); err != nil {

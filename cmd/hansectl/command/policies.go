@@ -1,0 +1,34 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// readOverrides reads the cluster-scoped override policies and, if there shall be namespaced ones, those of a namespace, or of all if it is empty. What the user
+// may not read is handed to unless, with what that means.
+func readOverrides(ctx context.Context, c client.Client, namespaced bool, namespace string, unless func(err error, so string) error) ([]hubv1.OverridePolicyObject, error) {
+	var out []hubv1.OverridePolicyObject
+	var everywhere hubv1.ClusterOverridePolicyList
+	if err := unless(c.List(ctx, &everywhere), "ClusterOverridePolicies are not considered"); err != nil {
+		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
+	}
+	for i := range everywhere.Items {
+		out = append(out, &everywhere.Items[i])
+	}
+	if !namespaced {
+		return out, nil
+	}
+	var here hubv1.OverridePolicyList
+	if err := unless(c.List(ctx, &here, client.InNamespace(namespace)), "OverridePolicies are not considered"); err != nil {
+		return nil, fmt.Errorf("listing OverridePolicies: %w", err)
+	}
+	for i := range here.Items {
+		out = append(out, &here.Items[i])
+	}
+	return out, nil
+}

@@ -1,0 +1,225 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+// renderRun is one run of the command.
+type renderRun struct {
+	hub      *hub
+	out      output
+	files    cliresource.FilenameOptions
+	clusters []string
+	all      bool
+	offline  bool
+	denied   []string
+}
+
+func newRender(h *hub) *cobra.Command {
+	r := &renderRun{hub: h}
+	cmd := &cobra.Command{
+		Use:   "render (KIND NAME | KIND/NAME)",
+		Short: "Print an object as the hub sends it to each cluster",
+		Long: `Print an object as the hub sends it to each cluster, one document of YAML each, after a comment that names the rules that made it.
+
+Overrides and shares of the replicas are put in by the functions that the hub uses. -f takes override policies and the object as applied to the hub,
+so that a change can be looked at before it is made; with --offline the files are all that there is. Nothing is written, and no member is asked.
+
+The clusters are those of the object's binding, unless others are named. The exit code is 1 if the object cannot be rendered for one of them.`,
+		Example: `  # What each cluster gets
+  hansectl render prometheus web -n monitoring
+
+  # What a changed policy would make of it
+  hansectl render prometheus web -n monitoring --cluster cn-sha-1 -f policy.yaml
+
+  # Without a hub, for every cluster of the files
+  hansectl render --offline -f fleet/ prometheus web --all`,
+		Args: objectArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.check(cmd); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				args = strings.Split(args[0], "/")
+			}
+			return r.run(cmd.Context(), args[0], args[1])
+		},
+	}
+	r.out.addTo(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&r.clusters, "cluster", nil, "Render for this cluster, whether the object goes there or not. Can be repeated.")
+	flags.BoolVar(&r.all, "all", false, "Render for every cluster, whether the object goes there or not.")
+	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with what is taken as applied; - for standard input.")
+	flags.BoolVarP(&r.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
+	flags.BoolVar(&r.offline, "offline", false, "Ask no hub: the object, MemberClusters and policies are those of the files.")
+	flags.StringSliceVar(&r.denied, "denied-metadata-prefixes", nil, "Prefixes of labels and annotations that do not travel, as the hub has them in its flag of this name.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeClusters(cmd, nil, typed)
+	})
+	return cmd
+}
+
+func (r *renderRun) check(cmd *cobra.Command) error {
+	if err := r.out.check(cmd); err != nil {
+		return err
+	}
+	switch {
+	case r.offline && len(r.files.Filenames) == 0:
+		return usageError(cmd, errNoFiles)
+	case r.all && len(r.clusters) > 0:
+		return usageError(cmd, errors.New("--all and --cluster exclude each other"))
+	}
+	return nil
+}
+
+func (r *renderRun) run(ctx context.Context, kind, name string) error {
+	files, err := readFiles(r.files)
+	if err != nil {
+		return err
+	}
+	in := view.RenderInput{DeniedMetadataPrefixes: r.denied}
+	if r.offline {
+		err = r.readFiles(ctx, &in, files, kind, name)
+	} else {
+		err = r.readHub(ctx, &in, files, kind, name)
+	}
+	if err != nil {
+		return err
+	}
+	if in.Clusters, err = r.chosen(in); err != nil {
+		return err
+	}
+	renderings := view.Render(in)
+	if err := r.out.print(r.hub.streams.Out, renderings); err != nil {
+		return err
+	}
+	failed := renderings.Failed()
+	for _, c := range failed {
+		fmt.Fprintf(r.hub.streams.ErrOut, "%s: %s\n", c.Cluster, strings.ReplaceAll(c.Error, "\n", "; "))
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("cannot be rendered for %d of %s", len(failed), counted(len(in.Clusters), "cluster"))
+	}
+	return nil
+}
+
+// readHub reads what decides from the hub, with the files as applied to it.
+func (r *renderRun) readHub(ctx context.Context, in *view.RenderInput, files *fleetFiles, kind, name string) error {
+	c, _, err := r.hub.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := r.hub.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if binding != nil && hubv1.ObjectOf(binding) == id {
+		in.Binding = binding.BindingSpec()
+		version = in.Binding.ObjectRef.GroupVersionKind().Version // at which the hub sends it
+	}
+	if in.Object, err = readObject(ctx, c, id, version); err != nil {
+		return err
+	}
+	home, _, err := r.hub.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("finding the namespace: %w", err)
+	}
+	files.defaultNamespaces(home)
+	for _, u := range files.objects {
+		if u.GetNamespace() == "" && id.Namespace != "" {
+			u.SetNamespace(home)
+		}
+		if identityOf(u) == id {
+			in.Object = u
+		}
+	}
+	if in.Object == nil {
+		return fmt.Errorf("the hub has no %s", id)
+	}
+	r.warnOf(files)
+	return r.readAround(ctx, c, in, files, id.Namespace)
+}
+
+// readAround reads the clusters, the policies and the labels of the namespace.
+func (r *renderRun) readAround(ctx context.Context, c client.Client, in *view.RenderInput, files *fleetFiles, namespace string) error {
+	var members hubv1.MemberClusterList
+	if err := c.List(ctx, &members); err != nil {
+		return fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	for i := range members.Items {
+		in.Clusters = append(in.Clusters, &members.Items[i])
+	}
+	policies, err := readOverrides(ctx, c, namespace != "", namespace, r.hub.unlessForbidden)
+	if err != nil {
+		return err
+	}
+	in.Policies = files.policiesOver(policies)
+	if namespace == "" {
+		return nil
+	}
+	var ns corev1.Namespace
+	if err := r.hub.unlessForbidden(c.Get(ctx, client.ObjectKey{Name: namespace}, &ns), "labels of the namespace are not considered"); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	in.NamespaceLabels = ns.Labels
+	return nil
+}
+
+// warnOf says which of the files have no part in how an object looks.
+func (r *renderRun) warnOf(files *fleetFiles) {
+	if n := len(files.clusters) + len(files.placements) + len(files.bindings); n > 0 {
+		fmt.Fprintf(r.hub.streams.ErrOut, "warning: MemberClusters, placements and bindings of the files are not considered: see hansectl simulate\n")
+	}
+}
+
+// chosen are the clusters to render for.
+func (r *renderRun) chosen(in view.RenderInput) ([]*hubv1.MemberCluster, error) {
+	if r.all {
+		return in.Clusters, nil
+	}
+	names := r.clusters
+	if len(names) == 0 {
+		if in.Binding == nil {
+			return nil, errors.New("it is not placed: say for which clusters it shall be rendered, with --cluster or --all")
+		}
+		for _, t := range in.Binding.Clusters {
+			if t.State != hubv1.TargetAbsent {
+				names = append(names, t.Name)
+			}
+		}
+	}
+	var out []*hubv1.MemberCluster
+	for _, name := range names {
+		i := slices.IndexFunc(in.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == name })
+		switch {
+		case i >= 0:
+			out = append(out, in.Clusters[i])
+		case len(r.clusters) > 0:
+			var there []string
+			for _, m := range in.Clusters {
+				there = append(there, m.Name)
+			}
+			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, someOf(there))
+		default: // the hub renders for it, without labels
+			out = append(out, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	}
+	return out, nil
+}

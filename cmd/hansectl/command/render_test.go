@@ -1,0 +1,101 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// rendered runs render on the files of the tests.
+func rendered(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	args = append([]string{"render", "--offline", "-f", filepath.Join("testdata", "render", "fleet.yaml")}, args...)
+	var out, errs bytes.Buffer
+	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+func TestAnObjectIsRendered(t *testing.T) {
+	policy := filepath.Join("testdata", "render", "policy.yaml")
+	tests := map[string]struct {
+		args   []string
+		stderr string
+		err    string
+	}{
+		"for the clusters of a placement":         {args: []string{"prometheus", "web", "-n", "monitoring"}},
+		"for every cluster":                       {args: []string{"prometheus", "web", "--all"}},
+		"for some clusters":                       {args: []string{"prometheuses.monitoring.coreos.com/web", "--cluster", "cn-sha-1", "--cluster", "eu-fra-1"}},
+		"with another policy":                     {args: []string{"prometheus", "web", "--cluster", "ap-se-1", "-f", policy}},
+		"with its share of the replicas":          {args: []string{"deployment", "web"}, stderr: "cn-sha-1: OverridePolicy shop/scale, rule \"shanghai-is-busy\": path /spec/replicas is what the placement divides between clusters", err: "cannot be rendered for 1 of 3 clusters"},
+		"as JSON":                                 {args: []string{"prometheus", "web", "--all", "-o", "json"}},
+		"as YAML, with what cannot be":            {args: []string{"deployment", "web", "-o", "yaml"}, stderr: "cn-sha-1: ", err: "cannot be rendered for 1 of 3 clusters"},
+		"without labels that the hub denies":      {args: []string{"prometheus", "web", "--cluster", "ap-se-1", "--denied-metadata-prefixes", "app"}},
+		"though no placement of the files has it": {args: []string{"configmap", "web", "-n", "shop", "--cluster", "ap-se-1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, stderr, err := rendered(t, tc.args...)
+			if tc.err == "" {
+				must(t, err)
+			} else {
+				refused(t, err, tc.err)
+			}
+			if tc.stderr == "" != (stderr == "") {
+				t.Errorf("standard error %q", stderr)
+			}
+			wants(t, stderr, tc.stderr)
+			got := "$ hansectl render --offline -f fleet.yaml " + strings.ReplaceAll(strings.Join(tc.args, " "), policy, "policy.yaml") + "\n" + text
+			path := filepath.Join("testdata", "render", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")
+			if *update {
+				must(t, os.WriteFile(path, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+func TestTheDocumentedRenderingsAreWhatIsPrinted(t *testing.T) {
+	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "hansectl.md"))
+	must(t, err)
+	for _, name := range []string{"for-the-clusters-of-a-placement.txt", "with-another-policy.txt"} {
+		printed, err := os.ReadFile(filepath.Join("testdata", "render", name))
+		must(t, err)
+		wants(t, string(docs), string(printed))
+	}
+}
+
+func TestRenderNamesWhatIsWrong(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"an object that is not there":     {[]string{"prometheus", "db"}, "the files have no prometheus db"},
+		"an object that is there twice":   {[]string{"configmap", "web"}, "the files have ConfigMap shop/web and ConfigMap monitoring/web: name the group, as in KIND.GROUP, or the namespace"},
+		"an object in another namespace":  {[]string{"prometheus", "web", "-n", "shop"}, "the files have no prometheus web"},
+		"a cluster that is not there":     {[]string{"prometheus", "web", "--cluster", "mars-1"}, "no MemberCluster has the name mars-1: there are ap-se-1, cn-sha-1, eu-fra-1"},
+		"all clusters and one":            {[]string{"prometheus", "web", "--cluster", "ap-se-1", "--all"}, "--all and --cluster exclude each other"},
+		"an object that no placement has": {[]string{"configmap", "web", "-n", "shop"}, "it is not placed: say for which clusters it shall be rendered, with --cluster or --all"},
+		"no name":                         {[]string{"prometheus"}, "NAME is missing"},
+		"an output format there is not":   {[]string{"prometheus", "web", "-o", "xml"}, `--output "xml": want json or yaml`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, _, err := rendered(t, tc.args...)
+			refused(t, err, tc.want)
+			if out != "" {
+				t.Errorf("output %q", out)
+			}
+		})
+	}
+}

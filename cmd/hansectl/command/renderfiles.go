@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// readFiles takes all that decides from the files. Where they have no binding of the object, their placements decide.
+func (r *renderRun) readFiles(ctx context.Context, in *view.RenderInput, files *fleetFiles, kind, name string) error {
+	namespace := *r.hub.flags.Namespace
+	fleet, _ := files.fleet(time.Now(), namespace)
+	object, err := files.find(kind, name, namespace)
+	if err != nil {
+		return err
+	}
+	in.Object, in.Clusters, in.Policies = object, fleet.Clusters, fleet.Overrides
+	in.NamespaceLabels = fleet.NamespaceLabels[object.GetNamespace()]
+	i := slices.IndexFunc(fleet.Objects, func(o schedule.FleetObject) bool { return o.Object == object })
+	binding := fleet.Objects[i].Binding
+	if binding == nil && len(fleet.Placements) > 0 {
+		settled, err := fleet.Settle(ctx, func(int, int) {})
+		if err != nil {
+			return fmt.Errorf("deciding on the clusters: %w", err)
+		}
+		binding = settled.Outcomes[i].Binding
+	}
+	if binding != nil {
+		in.Binding = binding.BindingSpec()
+	}
+	return nil
+}
+
+// find returns the object of a kind and name; without a namespace there may be just one.
+func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	var names []string
+	for _, u := range f.objects {
+		if u.GetName() == name && isKind(u, kind) && (namespace == "" || u.GetNamespace() == namespace || u.GetNamespace() == "") {
+			found = append(found, u)
+			names = append(names, identityOf(u).String())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("the files have no %s %s", kind, name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("the files have %s: name the group, as in KIND.GROUP, or the namespace", strings.Join(names, " and "))
+}
+
+// isKind compares as kubectl does, as far as that can be done without the names that a server has for its kinds.
+func isKind(u *unstructured.Unstructured, text string) bool {
+	gvk := u.GroupVersionKind()
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	word, group, grouped := strings.Cut(strings.ToLower(text), ".")
+	return (word == plural.Resource || word == singular.Resource) && (!grouped || group == strings.ToLower(gvk.Group))
+}
+
+func identityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
+	return schedule.FleetObject{Object: u}.Identity()
+}

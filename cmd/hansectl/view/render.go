@@ -1,0 +1,180 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+	dividing "github.com/hanse-dev/hanse/replicas"
+)
+
+// RenderInput is everything that the manifests of one object depend on.
+type RenderInput struct {
+	// Object as it is on the hub.
+	Object *unstructured.Unstructured
+	// Binding says which clusters have the object, and their shares; nil if nothing was decided.
+	Binding *hubv1.BindingSpec
+	// Policies are those that may speak of the object: which do is found out.
+	Policies        []hubv1.OverridePolicyObject
+	NamespaceLabels map[string]string
+	// Clusters for which the object is rendered.
+	Clusters []*hubv1.MemberCluster
+	// DeniedMetadataPrefixes are the hub's, beside the built-in ones.
+	DeniedMetadataPrefixes []string
+}
+
+// Renderings are the manifests of one object, as `render` shows them.
+type Renderings struct {
+	Object   Object      `json:"object"`
+	Clusters []Rendering `json:"clusters"`
+}
+
+// Rendering is the manifest for one cluster, or why there is none.
+type Rendering struct {
+	Cluster string `json:"cluster"`
+	// Manifest that the hub applies, without its marks.
+	Manifest map[string]any `json:"manifest,omitempty"`
+	// Applied rules, the lowest rank first.
+	Applied []RenderedRule `json:"applied,omitempty"`
+	// Divided numbers are this cluster's share.
+	Divided []DividedNumber `json:"divided,omitempty"`
+	// Excluded says which rule keeps the object out of the cluster.
+	Excluded string `json:"excluded,omitempty"`
+	// Error says why the hub would not write the object.
+	Error string `json:"error,omitempty"`
+}
+
+// RenderedRule is a rule of an override policy.
+type RenderedRule struct {
+	Policy string `json:"policy"`
+	Rule   string `json:"rule"`
+}
+
+// DividedNumber is a number that the division of replicas decides.
+type DividedNumber struct {
+	Path   string `json:"path"`
+	Number int64  `json:"number"`
+}
+
+// Render makes the manifests by the functions by which the hub does, in the order of the clusters' names.
+func Render(in RenderInput) Renderings {
+	gvk := in.Object.GroupVersionKind()
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: in.Object.GetNamespace(), Name: in.Object.GetName()}
+	out := Renderings{Object: objectOf(id, in.Object)}
+	object := hubv1.SelectableObject{ObjectIdentity: id, Labels: in.Object.GetLabels(), NamespaceLabels: in.NamespaceLabels}
+	r := renderer{in: in}
+	r.excluded, r.err = overrides.ExclusionsOf(in.Policies, object)
+	if r.err == nil {
+		r.matching, r.err = overrides.Matching(in.Policies, object)
+	}
+	if r.err == nil {
+		r.prepared, r.err = overrides.Prepare(in.Object, in.DeniedMetadataPrefixes)
+	}
+	for _, c := range in.Clusters {
+		out.Clusters = append(out.Clusters, r.render(c))
+	}
+	slices.SortFunc(out.Clusters, func(a, b Rendering) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+type renderer struct {
+	in       RenderInput
+	excluded overrides.Exclusions
+	matching []hubv1.OverridePolicyObject
+	prepared *overrides.Prepared
+	err      error // of all clusters
+}
+
+func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
+	out := Rendering{Cluster: c.Name}
+	if r.err != nil {
+		out.Error = r.err.Error()
+		return out
+	}
+	cluster := overrides.ClusterOf(c)
+	if x, yes := r.excluded.Of(cluster); yes && !(x.Passing && r.holds(c.Name)) {
+		out.Excluded = x.Rule.String()
+		return out
+	}
+	divided, err := r.divided(&out)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	result, err := r.prepared.Render(cluster, r.matching, divided)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	out.Manifest = result.Manifest.Object
+	for _, rule := range result.Applied {
+		out.Applied = append(out.Applied, RenderedRule{rule.Policy.String(), rule.Rule})
+	}
+	return out
+}
+
+// holds is true if the cluster has the object by the binding: what changes of a cluster by itself takes nothing away.
+func (r *renderer) holds(cluster string) bool {
+	return r.in.Binding != nil && (holds(r.in.Binding, cluster) || isEvicting(r.in.Binding, cluster))
+}
+
+func (r *renderer) divided(out *Rendering) ([]overrides.Divided, error) {
+	if r.in.Binding == nil {
+		return nil, nil
+	}
+	values, decided := dividing.Values(r.in.Binding, out.Cluster, r.in.Object)
+	if !decided {
+		return nil, fmt.Errorf("its replicas are divided, and the binding has no share for the cluster")
+	}
+	var divided []overrides.Divided
+	for _, v := range values {
+		divided = append(divided, overrides.Divided{Path: v.Path, Number: v.Number})
+		out.Divided = append(out.Divided, DividedNumber{v.Path, v.Number})
+	}
+	return divided, nil
+}
+
+// Failed are the clusters for which the object cannot be rendered.
+func (r Renderings) Failed() []Rendering {
+	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c Rendering) bool { return c.Error == "" })
+}
+
+// Write writes the manifests as documents of YAML, each after a comment that says what made it. Clusters without one have the comment alone, but for those that
+// failed.
+func (r Renderings) Write(w io.Writer, _ time.Time) {
+	for _, c := range r.Clusters {
+		switch {
+		case c.Excluded != "":
+			fmt.Fprintf(w, "# %s\n", printable(c.Cluster+": excluded by "+c.Excluded))
+		case c.Error == "":
+			text, err := yaml.Marshal(c.Manifest)
+			if err != nil { // a manifest is made of what JSON has
+				text = []byte("# " + printable(err.Error()) + "\n")
+			}
+			fmt.Fprintf(w, "---\n# %s\n%s", printable(c.Cluster+": "+c.made()), text)
+		}
+	}
+}
+
+// made reads `OverridePolicy shop/a, rule "r"; OverridePolicy shop/b, rule "s"; 5 at /spec/replicas by the division`.
+func (c Rendering) made() string {
+	var parts []string
+	for _, a := range c.Applied {
+		parts = append(parts, fmt.Sprintf("%s, rule %q", a.Policy, a.Rule))
+	}
+	for _, d := range c.Divided {
+		parts = append(parts, fmt.Sprintf("%d at %s by the division", d.Number, d.Path))
+	}
+	if len(parts) == 0 {
+		return "as on the hub"
+	}
+	return strings.Join(parts, "; ")
+}
