@@ -46,12 +46,6 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 	}
 }
 
-// passedAnswer is the answer of another replica.
-type passedAnswer struct {
-	code int
-	body []byte
-}
-
 // ask answers the question, here or elsewhere.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
 	free, err := v.all.take(ctx)
