@@ -14,6 +14,7 @@ const (
 	closedToReads  = "from cannot be the status, or metadata other than name, namespace, labels and annotations"
 	ours           = "labels and annotations of hanse.dev cannot be patched or copied"
 	fromGoesWith   = "from goes with move and copy, and only with them"
+	changesNothing = "set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
 )
 
 var overridePolicyCases = withPaths(map[string]ruleCase{
@@ -24,9 +25,35 @@ var overridePolicyCases = withPaths(map[string]ruleCase{
   mergePatch: {metadata: {labels: {x: null}}, spec: {list: [1, a, null, {}]}},
   patches: [
     {op: add, path: /spec/list/-, value: {a: [1]}}, {op: replace, path: /spec/replicas, value: 5}, {op: test, path: /spec/on, value: false},
-    {op: remove, path: /metadata/annotations/example.com~1a}, {op: copy, from: /metadata/name, path: /spec/name}, {op: move, from: /spec/a, path: /spec/b}
-  ]
+    {op: remove, path: /metadata/annotations/example.com~1a}, {op: copy, from: /metadata/name, path: /spec/name}, {op: move, from: /spec/a, path: /spec/b},
+    {op: add, path: /spec/region, expression: cluster.region}
+  ],
+  images: [{containers: [a], registry: "r.example.com:5000", repository: a/b, tag: v1, digest: "sha256:x"}, {path: /spec/image, tag: v2}],
+  command: [{containers: [a], value: [a, b]}, {path: /spec/x, value: []}], args: [{value: ["--a"]}],
+  env: [{containers: [a], set: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], remove: [C]}],
+  resources: [{path: /spec, requests: {cpu: 500m, example.com/gpu: 1}, limits: {memory: 1.5Gi}}],
+  labels: {a: b}, annotations: {example.com/a: "x y"},
+  edits: [{path: /data/a.yaml, format: YAML, mergePatch: {a: null}, patches: [{op: add, path: /b, value: 1}, {op: copy, from: /b, path: /status}]}, {path: /metadata/annotations/a, format: JSON, mergePatch: {}}]
 }`)},
+	"a rule that excludes":                     {spec: overridesSpec(`{name: r, clusters: {expression: "region == 'eu'"}, exclude: true}`)},
+	"a rule that excludes and changes":         {spec: overridesSpec(`{name: r, exclude: true, labels: {a: b}}`), says: changesNothing},
+	"a rule that does not exclude or change":   {spec: overridesSpec(`{name: r, exclude: false}`), says: changesNothing},
+	"an empty expression for clusters":         {spec: overridesSpec(`{name: r, clusters: {expression: ""}, labels: {a: b}}`), says: "clusters.expression in body should be at least 1 chars long"},
+	"an image without a part":                  {spec: overridesSpec(`{name: r, images: [{path: /spec/image}]}`), says: "set at least one of registry, repository, tag and digest"},
+	"an image of containers and a path":        {spec: overridesSpec(`{name: r, images: [{path: /spec/image, containers: [a], tag: v1}]}`), says: "set containers or path, not both"},
+	"a command of containers and a path":       {spec: overridesSpec(`{name: r, command: [{path: /spec, containers: [a], value: [a]}]}`), says: "set containers or path, not both"},
+	"args without a value":                     {spec: overridesSpec(`{name: r, args: [{containers: [a]}]}`), says: "args[0].value: Required value"},
+	"env without a change":                     {spec: overridesSpec(`{name: r, env: [{containers: [a]}]}`), says: "set at least one of set and remove"},
+	"a variable twice":                         {spec: overridesSpec(`{name: r, env: [{set: [{name: A}, {name: A}]}]}`), says: "env[0].set[1]: Duplicate value"},
+	"resources without a change":               {spec: overridesSpec(`{name: r, resources: [{containers: [a]}]}`), says: "set at least one of requests and limits"},
+	"resources that are no quantity":           {spec: overridesSpec(`{name: r, resources: [{requests: {cpu: much}}]}`), says: "requests.cpu"},
+	"no labels":                                {spec: overridesSpec(`{name: r, labels: {}}`), says: "labels in body should have at least 1 properties"},
+	"an edit without a change":                 {spec: overridesSpec(`{name: r, edits: [{path: /data/a, format: YAML}]}`), says: "edits[0]: Invalid value: set mergePatch or patches"},
+	"an edit of a format that there is not":    {spec: overridesSpec(`{name: r, edits: [{path: /data/a, format: TOML, mergePatch: {}}]}`), says: `format: Unsupported value: "TOML"`},
+	"an edit without a path":                   {spec: overridesSpec(`{name: r, edits: [{format: YAML, mergePatch: {}}]}`), says: "edits[0].path: Required value"},
+	"an operation of an edit with a lone from": {spec: overridesSpec(`{name: r, edits: [{path: /data/a, format: YAML, patches: [{op: add, path: /a, from: /b, value: 1}]}]}`), says: fromGoesWith},
+	"17 edits":  {spec: overridesSpec(`{name: r, edits: ` + many(17, "{path: /data/a%d, format: JSON, mergePatch: {}}") + `}`), says: "edits: Too many: 17"},
+	"33 images": {spec: overridesSpec(`{name: r, images: ` + many(33, "{path: /spec/a%d, tag: v1}") + `}`), says: "images: Too many: 33"},
 
 	"no selector":               {spec: "rules: [{name: r, mergePatch: {}}]", says: "spec.resourceSelectors: Required value"},
 	"a rule for every selector": {spec: "resourceSelectors: [{kind: A, name: a, labelSelector: {}}]\nrules: [{name: r, mergePatch: {}}]", says: "set name or labelSelector, not both"},
@@ -47,8 +74,8 @@ var overridePolicyCases = withPaths(map[string]ruleCase{
 	"priority 1001":                  {spec: overridesSpec(`{name: r, priority: 1001, mergePatch: {}}`), says: "priority in body should be less than or equal to 1000"},
 	"priority -1001":                 {spec: overridesSpec(`{name: r, priority: -1001, mergePatch: {}}`), says: "priority in body should be greater than or equal to -1000"},
 
-	"a rule that changes nothing":        {spec: overridesSpec(`{name: r}`), says: "spec.rules[0]: Invalid value: set mergePatch or patches"},
-	"a rule whose patches were left out": {spec: overridesSpec(`{name: r, patches: null, mergePatch: null}`), says: "set mergePatch or patches"},
+	"a rule that changes nothing":        {spec: overridesSpec(`{name: r}`), says: "spec.rules[0]: Invalid value: " + changesNothing},
+	"a rule whose patches were left out": {spec: overridesSpec(`{name: r, patches: null, mergePatch: null}`), says: changesNothing},
 	"a rule for all clusters":            {spec: overridesSpec(`{name: r, clusters: {}, mergePatch: {}}`)},
 	"a rule for an empty list of names":  {spec: overridesSpec(`{name: r, clusters: {names: []}, mergePatch: {}}`), says: "clusters.names in body should have at least 1 items"},
 	"a rule for 256 names":               {spec: overridesSpec(`{name: r, clusters: {names: ` + many(256, "eu-%d") + `}, mergePatch: {}}`)},
