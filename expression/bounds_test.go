@@ -16,11 +16,15 @@ func TestHostileExpressionsEnd(t *testing.T) {
 		list[i] = map[string]any{"k": "v"}
 	}
 	values := valuesOfTest()
-	values["object"] = map[string]any{"text": long, "list": list, "million": int64(1_000_000_000), "one": []any{int64(1)}, "regex": strings.Repeat("a{1000}", 400), "format": "%.999999999f"}
+	values["object"] = map[string]any{"text": long, "digits": strings.Repeat("1", 500<<10), "list": list, "million": int64(1_000_000_000), "one": []any{int64(1)}, "regex": strings.Repeat("a{1000}", 400), "format": "%.999999999f"}
 	doubled := "object.one" + strings.Repeat(".map(a, [a, a])", 40)
 	tests := map[string]string{
 		"a comparison of what has doubled":        doubled + ".all(x, x == x)",
 		"a difference of what has doubled":        doubled + ".all(x, x != x)",
+		"what has doubled beside little":          doubled + ".all(x, object.list.all(y, x != [1] && !(x in [[1]]) && !(1 in [x])))",
+		"sets of what is large, many times":       "[object.list.map(x, [x])].all(x, object.list.all(y, sets.contains([x], [x]) && [x, x].distinct().size() == 1 && [x].flatten().size() > 0))",
+		"letters of a text, many times":           "object.list.all(y, object.text.charAt(3) == 'a' && object.text.size() > 0)",
+		"a number of many digits, many times":     "object.list.all(y, double(object.digits) > 0.0)",
 		"a search in what has doubled":            doubled + ".all(x, x in [x])",
 		"an index in what has doubled":            doubled + ".all(x, [x].indexOf(x) == 0)",
 		"a set of what has doubled":               doubled + ".all(x, sets.contains([x], [x]))",

@@ -119,7 +119,7 @@ func (e *Environment) read(text string) (x *Expression, err error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := env.Program(checked, cel.CostLimit(e.limit), cel.CostTracking(estimator), cel.CustomDecorator(calls))
+	program, err := env.Program(checked, append(calls, cel.CostLimit(e.limit), cel.CostTracking(estimator))...)
 	if err != nil {
 		return nil, err
 	}

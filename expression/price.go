@@ -24,7 +24,7 @@ const (
 	assumedBytes = 16
 )
 
-// prices say what a call costs, from its arguments, in the units of CEL, and up to about most. They are of functions whose work CEL counts too low, or
+// prices say what a call costs, from its arguments, in the units of CEL, and more than most if it is more than that. They are of functions whose work CEL counts too low, or
 // only after it is done: a comparison goes through all that is in a list, however short that is; a result may be the product of the arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -33,7 +33,8 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 		if _, isMap := a[1].(traits.Mapper); isMap {
 			return 1
 		}
-		return min(weight(a[1], most), times(items(a[1]), 1+weight(a[0], most)))
+		return lesser(func(most uint64) uint64 { return weight(a[1], most) },
+			func(most uint64) uint64 { return times(items(a[1]), 1+weight(a[0], most)) }, most)
 	},
 	"sets.contains":   product,
 	"sets.equivalent": product,
@@ -50,7 +51,21 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"split":           func(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0]) },
 	"replace":         replace,
 	"format":          format,
+	"size":            text,
+	"charAt":          text,
+	"isURL":           text,
+	"timestamp":       text,
+	"duration":        text,
+	"int":             text,
+	"uint":            text,
+	"double":          text,
 }
+
+// text is gone through once.
+func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
+
+// mostPrice is more than any limit.
+const mostPrice = 1 << 24
 
 // comparison ends where one of the two does.
 func comparison(a, b ref.Val, most uint64) uint64 {
@@ -60,7 +75,22 @@ func comparison(a, b ref.Val, most uint64) uint64 {
 	if !composite(b) {
 		return weight(b, most)
 	}
-	return min(weight(a, most), weight(b, most))
+	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
+}
+
+// lesser of two prices, at no more work than it says: the other one may be very large.
+func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
+	for m := min(32, most); ; m = min(4*m, most) {
+		if n := a(m); n <= m {
+			return min(n, b(n))
+		}
+		if n := b(m); n <= m {
+			return n
+		}
+		if m == most {
+			return most + 1
+		}
+	}
 }
 
 func product(a []ref.Val, most uint64) uint64 {
@@ -76,7 +106,7 @@ func search(a []ref.Val, most uint64) uint64 {
 
 func regex(a []ref.Val, _ uint64) uint64 {
 	states := statesOf(a[1])
-	return times(1+length(a[0])/10, 1+states/4) + states
+	return times(1+length(a[0])/10, 1+states/4) + states + length(a[1])/10
 }
 
 // statesOf a regular expression, about; a broken one has none.
@@ -223,12 +253,13 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	if c.price(args, c.limit) > c.limit {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "operation cancelled: actual cost limit exceeded"})
 	}
-	return c.call(args...)
+	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
-// pricedCalls puts a price before the calls of a program.
-func pricedCalls(env *cel.Env, limit uint64) (interpreter.InterpretableDecorator, error) {
+// pricedCalls puts a price before the calls of a program, and lets CEL count it.
+func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
+	counted := []interpreter.CostTrackerOption{}
 	for name := range prices {
 		declared, ok := env.Functions()[name]
 		if !ok {
@@ -240,9 +271,13 @@ func pricedCalls(env *cel.Env, limit uint64) (interpreter.InterpretableDecorator
 		}
 		for _, b := range bindings {
 			implementations[b.Operator] = b
+			counted = append(counted, interpreter.OverloadCostTracker(b.Operator, func(args []ref.Val, _ ref.Val) *uint64 {
+				cost := prices[name](args, mostPrice)
+				return &cost
+			}))
 		}
 	}
-	return func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	decorator := func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 		call, ok := i.(interpreter.InterpretableCall)
 		if !ok || prices[call.Function()] == nil {
 			return i, nil
@@ -265,7 +300,8 @@ func pricedCalls(env *cel.Env, limit uint64) (interpreter.InterpretableDecorator
 		}
 		out.call = called(call, implementation)
 		return out, nil
-	}, nil
+	}
+	return []cel.ProgramOption{cel.CustomDecorator(decorator), cel.CostTrackerOptions(counted...)}, nil
 }
 
 // called is how CEL calls an implementation.
@@ -293,7 +329,7 @@ var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
 func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	function, isPriced := strings.CutPrefix(function, pricedFunction)
 	if isPriced {
-		cost := prices[function](args, math.MaxInt32)
+		cost := prices[function](args, mostPrice)
 		return &cost
 	}
 	if m, ok := result.(orderedMap); ok && function == ordered {
