@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -189,7 +190,14 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	good := sizes("good", "5")
 	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, good.DeepCopy()) })
 
+	// The API server publishes the schema of a new kind a little later than it serves it.
 	bad := sizes("bad", `"huge"`)
+	eventually(t, 30*time.Second, func() error {
+		if r.admin.Create(ctx, bad.DeepCopy(), client.DryRunAll) == nil {
+			return errors.New("a wrong policy is taken")
+		}
+		return nil
+	})
 	refused(t, r.admin.Create(ctx, bad.DeepCopy()), `Gizmo.shop.example.com shop/web in cluster eu-1: /spec/size must be an integer, not "huge"`)
 	refused(t, r.admin.Create(ctx, sizes("large", `10`)), "/spec/size must be at most 9, not 10")
 

@@ -111,7 +111,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 	h.Helper()
 	scheme := runtime.NewScheme()
 	h.must(errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widget.GroupVersion(), corev1.SchemeGroupVersion, {Group: "rbac.authorization.k8s.io", Version: "v1"}})
 	mapper.Add(widget, meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
@@ -217,6 +217,15 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			},
 			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/replicas, value: 5}]}]`), warned: "disagree about path /spec/replicas",
 		},
+		"a disagreement does not hide what does not fit": {
+			given: func(h *hub) {
+				h.objects = append(h.objects, &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs"}, Spec: hubv1.OverridePolicySpec{
+					ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widget.Group, Kind: widget.Kind}},
+					Rules:             []hubv1.OverrideRule{{Name: "t", Patches: []hubv1.PatchOperation{{Op: hubv1.PatchReplace, Path: "/spec/replicas", Value: number("7")}}}},
+				}})
+			},
+			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/replicas, value: five}]}]`), want: []string{"/spec/replicas must be an integer"},
+		},
 		"many are counted": {
 			given: func(h *hub) {
 				for i := range 20 {
@@ -230,7 +239,7 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 		},
 		"nothing is there yet, and the values fit": {
 			given:  func(h *hub) { h.objects, h.templates = h.objects[:3], nil },
-			policy: policy(`[{name: a, mergePatch: {metadata: {labels: {x: y}}, spec: {size: small}}, patches: [{op: add, path: /spec/replicas, value: 5}]}]`),
+			policy: policy(`[{name: a, mergePatch: {metadata: {labels: {x: z}}, spec: {size: small}}, patches: [{op: add, path: /spec/replicas, value: 5}]}]`),
 		},
 		"nothing is there yet, and a value does not fit": {
 			given:  func(h *hub) { h.objects, h.templates = h.objects[:3], nil },
@@ -293,7 +302,7 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 		return `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], ` + spec + `}}`
 	}
 	rbac := func(kind string) string {
-		return `{kind: OverridePolicy, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: ` + kind + `, name: x}], rules: [{name: a, labels: {x: y}}]}}`
+		return `{kind: OverridePolicy, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: rbac.authorization.k8s.io, kind: ` + kind + `, name: x}], rules: [{name: a, labels: {x: z}}]}}`
 	}
 	tests := map[string]struct {
 		policy, before string

@@ -295,6 +295,12 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 	where := fmt.Sprintf("%s in cluster %s: ", o.ObjectIdentity, name)
 	result, err := prepared.Render(t.clusters[name], with, divided)
+	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
+		// Others may change first, and bindings and policies say so as long as it lasts. What the policy sets by itself is to fit.
+		t.warn(where + err.Error())
+		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
+		result, err = prepared.Render(t.clusters[name], with, divided)
+	}
 	if err != nil {
 		t.failed(where, err, func() error {
 			_, err := prepared.Render(t.clusters[name], without, divided)
@@ -318,12 +324,11 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// failed sorts out whose fault it is that an object cannot be rendered. What depends on policies of others is a warning: they may change
-// first, and bindings and policies say so as long as it lasts.
+// failed sorts out whose fault it is that an object cannot be rendered. What a placement divides is a warning, as a conflict is.
 func (t *trial) failed(where string, err error, without func() error) {
-	invalid, conflict, divided := (*overrides.InvalidError)(nil), (*overrides.ConflictError)(nil), (*overrides.DividedError)(nil)
+	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {
-	case errors.As(err, &conflict), errors.As(err, &divided):
+	case errors.As(err, &divided):
 		t.warn(where + err.Error())
 	case errors.As(err, &invalid):
 		if invalid.Policy == overrides.RefOf(t.policy) {
