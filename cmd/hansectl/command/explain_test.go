@@ -52,6 +52,17 @@ func TestExplainReplaysADecisionFromWhatTheHubHolds(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
+	t.Run("of a cluster that a rule excludes", func(t *testing.T) {
+		x := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}, Spec: hubv1.OverridePolicySpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}},
+			Rules:             []hubv1.OverrideRule{{Name: "r", Exclude: true, Clusters: &hubv1.RuleClusters{Names: []string{"cn-sha-1"}}}},
+		}}
+		must(t, onHub.Create(t.Context(), x))
+		defer remove(t, onHub, x)
+		out, err := hansectl(t, "explain", "cm", "settings", "-n", "shop", "--cluster", "cn-sha-1")
+		must(t, err)
+		wants(t, out, "cn-sha-1: WITHDRAWN by Placement shop/all", `override rules ExcludedByOverride: excluded by OverridePolicy shop/x, rule "r"`)
+	})
 	t.Run("what is not there is an error", func(t *testing.T) {
 		_, err := hansectl(t, "explain", "cm", "settings", "-n", "shop", "--cluster", "mars-1")
 		refused(t, err, `the hub has no MemberCluster "mars-1"`)

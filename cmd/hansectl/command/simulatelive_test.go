@@ -73,7 +73,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 
 	// What docs/hansectl.md says that one needs: no verb that writes.
 	kubeconfig := reader(t, "simulator",
-		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "resourcebindings", "clusterresourcebindings"),
+		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),
 		allowed("coordination.k8s.io", "get", "leases"),
 	)
@@ -138,6 +138,15 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 			t.Errorf("exit code %d: %+v", code, s.Summary)
 		}
 		is(t, s, "settings", "cn-sha-2")
+	})
+	t.Run("a rule that excludes a cluster", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "policy.yaml")
+		must(t, os.WriteFile(file, []byte(`{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, exclude: true, clusters: {names: [ap-se-1]}}]}}`), 0o600))
+		s, code := simulated(t, "-f", file, "-n", "shop")
+		if code != 1 || s.Summary.Changed != 1 {
+			t.Errorf("exit code %d: %+v", code, s.Summary)
+		}
+		is(t, s, "settings", "cn-sha-1")
 	})
 	t.Run("a new object", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "object.yaml")
