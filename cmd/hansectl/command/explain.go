@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/schedule"
 )
 
@@ -22,6 +24,8 @@ type explain struct {
 	hub     *hub
 	out     output
 	cluster string
+	fields  bool
+	window  window
 }
 
 func newExplain(h *hub) *cobra.Command {
@@ -39,17 +43,18 @@ and whether the result is what the binding says. It writes nothing.`,
   # Every filter, for one cluster
   hansectl explain deployment/web -n shop --cluster cn-sha-1
 
+  # Who set which field there, and who has it on the member
+  hansectl explain deployment/web -n shop --cluster cn-sha-1 --fields
+
   # Clusters for which a decision would be another one now
   hansectl explain deployment/web -o json | jq '.differences'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.Count(args[0], "/") == 1 {
-				return nil
-			}
-			return arguments("KIND", "NAME")(cmd, args)
-		},
+		Args: objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := e.out.check(cmd); err != nil {
 				return err
+			}
+			if e.fields && e.cluster == "" {
+				return usageError(cmd, errors.New("--fields needs --cluster"))
 			}
 			if len(args) == 1 {
 				args = strings.Split(args[0], "/")
@@ -59,6 +64,8 @@ and whether the result is what the binding says. It writes nothing.`,
 	}
 	e.out.addTo(cmd)
 	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Tell of this cluster alone, with every filter.")
+	cmd.Flags().BoolVar(&e.fields, "fields", false, "Also tell who set the fields that differ from the object on the hub, and who has them on the member.")
+	e.window.addTo(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})
@@ -100,7 +107,38 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 			return err
 		}
 	}
-	return e.out.print(e.hub.streams.Out, view.Explain(live, live.Replay(), e.cluster))
+	shown := view.Explain(live, live.Replay(), e.cluster)
+	if e.fields {
+		shown.Fields = e.fieldsOf(ctx, c, live)
+	}
+	return e.out.print(e.hub.streams.Out, shown)
+}
+
+// fieldsOf tells who set what on the cluster. Without the copy there, it tells less.
+func (e *explain) fieldsOf(ctx context.Context, c client.Client, live schedule.Live) *view.Fields {
+	i := slices.IndexFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster })
+	onMember, err := e.copyOf(ctx, c, hubv1.ObjectOf(live.Binding))
+	fields := view.FieldsOf(live, live.Clusters[i], onMember)
+	if err != nil {
+		fields.Note = "nothing is told of the copy: " + err.Error()
+	}
+	return fields
+}
+
+// copyOf reads the copy on the cluster through the hub.
+func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) (*unstructured.Unstructured, error) {
+	views, err := e.window.open(ctx, e.hub, c)
+	if err != nil {
+		return nil, err
+	}
+	var answer memberview.CopyAnswer
+	if err := views.ask(ctx, e.cluster, memberview.Copy, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Object == nil && answer.Refused != nil {
+		return nil, fmt.Errorf("%s: %s", answer.Refused.Reason, answer.Refused.Message)
+	}
+	return &unstructured.Unstructured{Object: answer.Object}, nil
 }
 
 // placed reads an object and its binding, or says why there is no decision to explain.

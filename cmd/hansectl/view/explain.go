@@ -41,6 +41,8 @@ type Explanation struct {
 	Division      *ExplainedDivision `json:"division,omitempty"`
 	// Notes say what only the hub knows.
 	Notes []string `json:"notes,omitempty"`
+	// Fields say who set what on the cluster that was asked about, if that was asked for.
+	Fields *Fields `json:"fields,omitempty"`
 
 	cluster string // the one that is asked about; empty for all
 	since   metav1.Time

@@ -41,6 +41,9 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 	} else if len(rows) > 0 {
 		e.writeOne(w, rows[0])
 	}
+	if e.Fields != nil {
+		e.Fields.write(w)
+	}
 	for _, n := range e.Notes {
 		line(w, "Note", n)
 	}

@@ -1,0 +1,183 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// Fields say who set what of an object on one cluster, as `explain --fields` shows it.
+type Fields struct {
+	Fields []FieldRow `json:"fields"`
+	// Skipped are rules that were left out because a test of theirs is not met.
+	Skipped []string `json:"skipped,omitempty"`
+	// Digest compares what the member carries with what was last confirmed there.
+	Digest string `json:"digest,omitempty"`
+	// Note says why nothing is known of the copy.
+	Note string `json:"note,omitempty"`
+	// Error says why the hub would not write the object.
+	Error string `json:"error,omitempty"`
+}
+
+// FieldRow is one field that differs from the template, or that is left to the member.
+type FieldRow struct {
+	// Field is a JSON pointer.
+	Field string `json:"field"`
+	// Value is JSON, "(removed)", or "***" of a Secret.
+	Value string `json:"value"`
+	SetBy string `json:"setBy"`
+	Rank  string `json:"rank,omitempty"`
+	// Shadowed are the values that others gave the field, the one before the last first.
+	Shadowed []string `json:"shadowed,omitempty"`
+	// Managers have the field on the member, as its API server says.
+	Managers []string `json:"managers,omitempty"`
+}
+
+// FieldsOf explains the object for a cluster, from what the hub holds and the copy there, if that is known.
+func FieldsOf(live schedule.Live, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
+	out := &Fields{}
+	r := renderer{in: RenderInput{Object: live.Object, Binding: live.Binding.BindingSpec()}}
+	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(live.Binding), Labels: live.Object.GetLabels(), NamespaceLabels: live.NamespaceLabels}
+	matching, err := overrides.Matching(live.Overrides, object)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	prepared, err := overrides.Prepare(live.Object, nil)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	result, err := prepared.Explain(overrides.ClusterOf(cluster), matching, divided)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	secret := object.GroupKind() == schema.GroupKind{Kind: "Secret"}
+	for _, f := range result.Fields {
+		row := FieldRow{Field: f.Path, Value: valueOf(f.FieldValue, secret), SetBy: author(f.By), Rank: f.By.Rank}
+		for _, s := range f.Shadowed {
+			row.Shadowed = append(row.Shadowed, author(s.By)+": "+valueOf(s, secret))
+		}
+		out.Fields = append(out.Fields, row.managed(onMember, result.Manifest))
+	}
+	for _, pointer := range leftToMember(live) {
+		row := FieldRow{Field: pointer, SetBy: "memberOwnedFields"}
+		if onMember != nil {
+			if v, there, err := unstructured.NestedFieldNoCopy(onMember.Object, content.Steps(pointer)...); there && err == nil {
+				row.Value = valueOf(overrides.FieldValue{Value: v}, secret)
+			}
+		}
+		out.Fields = append(out.Fields, row.managed(onMember, result.Manifest))
+	}
+	for _, s := range result.Skipped {
+		out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %s %s", author(overrides.Author{Rule: s.Rule}), s.Path, s.Reason))
+	}
+	out.Digest = digestOf(live, cluster.Name, onMember)
+	return out
+}
+
+func (f FieldRow) managed(onMember, manifest *unstructured.Unstructured) FieldRow {
+	if onMember != nil {
+		f.Managers = content.Managers(onMember, manifest, f.Field)
+	}
+	return f
+}
+
+// leftToMember are the fields that the object's placement leaves to members; what the binding has kept of it counts if it is gone.
+func leftToMember(live schedule.Live) []string {
+	if ref := live.Binding.BindingSpec().PlacementRef; ref != nil {
+		for _, p := range live.Placements {
+			if p.GetUID() == ref.UID {
+				return p.PlacementSpec().Apply.MemberOwnedFields
+			}
+		}
+	}
+	return hubv1.LastSettings(live.Binding).Apply.MemberOwnedFields
+}
+
+// author is such as OverridePolicy/metrics-by-region (shanghai-is-busy).
+func author(a overrides.Author) string {
+	if a.Division || a.Rule == (overrides.RuleRef{}) {
+		return a.String()
+	}
+	return fmt.Sprintf("%s/%s (%s)", a.Rule.Policy.Kind, a.Rule.Policy.Name, a.Rule.Rule)
+}
+
+func valueOf(v overrides.FieldValue, secret bool) string {
+	if v.Removed {
+		return "(removed)"
+	}
+	if secret {
+		return "***"
+	}
+	text, err := json.Marshal(v.Value)
+	if err != nil {
+		return "?"
+	}
+	return string(text)
+}
+
+func digestOf(live schedule.Live, cluster string, onMember *unstructured.Unstructured) string {
+	row := live.Binding.BindingStatus().Row(cluster)
+	if row == nil || row.Digest == "" {
+		return ""
+	}
+	text := fmt.Sprintf("confirmed %s at hub generation %d", row.Digest, row.Generation)
+	if now := live.Object.GetGeneration(); now != 0 {
+		text += fmt.Sprintf(" of %d", now)
+	}
+	if onMember == nil {
+		return text
+	}
+	if there := onMember.GetAnnotations()[hubv1.DigestAnnotation]; there != row.Digest {
+		return fmt.Sprintf("member %s, %s", printable(there), text)
+	}
+	return "member = " + text
+}
+
+const longestCell = 100
+
+func (f *Fields) write(w io.Writer) {
+	line(w, "Fields", f.Error)
+	var rows [][]string
+	for _, r := range f.Fields {
+		managers := strings.Join(r.Managers, ", ")
+		if managers == "" && f.Note == "" {
+			managers = "nobody"
+		}
+		rows = append(rows, []string{r.Field, cut(r.Value), r.SetBy, r.Rank, cut(strings.Join(r.Shadowed, "; ")), managers})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, []string{"FIELD", "VALUE", "SET BY", "RANK", "SHADOWED", "MEMBER MANAGER"}, rows)
+	} else if f.Error == "" {
+		line(w, "Fields", "all are as in the template")
+	}
+	for _, s := range f.Skipped {
+		line(w, "Skipped", s)
+	}
+	line(w, "Digest", f.Digest)
+	line(w, "Note", f.Note)
+}
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > longestCell {
+		return string(r[:longestCell-1]) + "…"
+	}
+	return s
+}

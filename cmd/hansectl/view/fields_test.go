@@ -1,0 +1,65 @@
+package view
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/schedule"
+)
+
+// field is what the hub and one member hold.
+type field struct {
+	Object           map[string]any                `json:"object"`
+	Binding          *hubv1.ResourceBinding        `json:"binding"`
+	Cluster          *hubv1.MemberCluster          `json:"cluster"`
+	Placements       []hubv1.Placement             `json:"placements"`
+	Overrides        []hubv1.OverridePolicy        `json:"overrides"`
+	ClusterOverrides []hubv1.ClusterOverridePolicy `json:"clusterOverrides"`
+	OnMember         map[string]any                `json:"onMember"`
+	Note             string                        `json:"note"`
+}
+
+func TestFieldsRead(t *testing.T) {
+	cases, err := filepath.Glob("testdata/fields/*.yaml")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, path := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var f field
+			if err := yaml.UnmarshalStrict(raw, &f); err != nil {
+				t.Fatal(err)
+			}
+			live := schedule.Live{Object: &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}, Binding: f.Binding, Clusters: []*hubv1.MemberCluster{f.Cluster}}
+			for i := range f.Placements {
+				live.Placements = append(live.Placements, &f.Placements[i])
+			}
+			for i := range f.Overrides {
+				live.Overrides = append(live.Overrides, &f.Overrides[i])
+			}
+			for i := range f.ClusterOverrides {
+				live.Overrides = append(live.Overrides, &f.ClusterOverrides[i])
+			}
+			var onMember *unstructured.Unstructured
+			if f.OnMember != nil {
+				onMember = &unstructured.Unstructured{Object: integers(f.OnMember).(map[string]any)}
+			}
+			fields := FieldsOf(live, f.Cluster, onMember)
+			fields.Note = f.Note
+			var text bytes.Buffer
+			fields.write(&text)
+			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", text.String())
+		})
+	}
+}
