@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -256,6 +257,9 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
+// countedByCEL are functions for which CEL does not ask the estimator.
+var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
+
 // pricedCalls puts a price before the calls of a program, and lets CEL count it.
 func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
@@ -271,10 +275,12 @@ func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 		}
 		for _, b := range bindings {
 			implementations[b.Operator] = b
-			counted = append(counted, interpreter.OverloadCostTracker(b.Operator, func(args []ref.Val, _ ref.Val) *uint64 {
-				cost := prices[name](args, mostPrice)
-				return &cost
-			}))
+			if slices.Contains(countedByCEL, name) {
+				counted = append(counted, interpreter.OverloadCostTracker(b.Operator, func(args []ref.Val, _ ref.Val) *uint64 {
+					cost := prices[name](args, mostPrice)
+					return &cost
+				}))
+			}
 		}
 	}
 	decorator := func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
