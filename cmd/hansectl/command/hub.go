@@ -82,17 +82,8 @@ const pageSize = 500
 
 // eachBinding reads all bindings, page by page.
 func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingObject)) error {
-	var namespaced hubv1.ResourceBindingList
-	for {
-		if err := c.List(ctx, &namespaced, client.Limit(pageSize), client.Continue(namespaced.Continue)); err != nil {
-			return fmt.Errorf("listing ResourceBindings: %w", err)
-		}
-		for i := range namespaced.Items {
-			visit(&namespaced.Items[i])
-		}
-		if namespaced.Continue == "" {
-			break
-		}
+	if err := eachBindingIn(ctx, c, "", visit); err != nil {
+		return err
 	}
 	var cluster hubv1.ClusterResourceBindingList
 	for {
@@ -103,6 +94,22 @@ func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingO
 			visit(&cluster.Items[i])
 		}
 		if cluster.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eachBindingIn reads the bindings of a namespace, or of all.
+func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BindingObject)) error {
+	var list hubv1.ResourceBindingList
+	for {
+		if err := c.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("listing ResourceBindings: %w", err)
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
 			return nil
 		}
 	}

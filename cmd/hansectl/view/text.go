@@ -161,14 +161,16 @@ func (r Row) asOf(now time.Time) string {
 	return "live"
 }
 
-func (r Row) why() string {
-	if r.Message == "" {
-		return r.Reason
+func (r Row) why() string { return why(r.Reason, r.Message) }
+
+func why(reason, message string) string {
+	if message == "" {
+		return reason
 	}
-	if r.Reason == "" {
-		return r.Message
+	if reason == "" {
+		return message
 	}
-	return r.Reason + ": " + r.Message
+	return reason + ": " + message
 }
 
 func (s Status) regions(wide bool) string {

@@ -146,6 +146,37 @@ func TestClustersRead(t *testing.T) {
 	golden(t, "testdata/clusters.json", string(asJSON)+"\n")
 }
 
+func TestTopReads(t *testing.T) {
+	var f struct {
+		Bindings []hubv1.ResourceBinding `json:"bindings"`
+		Clusters []hubv1.MemberCluster   `json:"clusters"`
+	}
+	data, err := os.ReadFile("testdata/top.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	top := NewTop(f.Clusters)
+	var text bytes.Buffer
+	top.Longest(10).Write(&text, now)
+	for i := range f.Bindings {
+		top.Add(&f.Bindings[i])
+	}
+	text.WriteString("\n")
+	top.Longest(10).Write(&text, now)
+	text.WriteString("\n")
+	top.Longest(1).Write(&text, now)
+	golden(t, "testdata/top.txt", text.String())
+
+	asJSON, err := json.MarshalIndent(top.Longest(1), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/top.json", string(asJSON)+"\n")
+}
+
 func TestTextFromMembersCannotDisturbATerminal(t *testing.T) {
 	var text bytes.Buffer
 	table(&text, []string{"NAME", "WHY"}, [][]string{{"a", "one\ntwo\x1b[31m red"}, {"länger", ""}})

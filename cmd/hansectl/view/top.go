@@ -1,0 +1,214 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Longest is what `top` shows.
+type Longest struct {
+	// Objects and Copies are how many were looked at.
+	Objects   int              `json:"objects"`
+	Copies    int              `json:"copies"`
+	Clusters  []SlowCluster    `json:"slowestClusters"`
+	Drift     []DriftedCopy    `json:"oldestDrift"`
+	Contested []ContestedField `json:"mostContestedFields"`
+}
+
+// SlowCluster is a cluster that does not hold what is desired.
+type SlowCluster struct {
+	Cluster string `json:"cluster"`
+	Region  string `json:"region,omitempty"`
+	Ready   string `json:"ready"` // True, False or Unknown
+	// Copies is how many it shall hold, Behind how many of them are not as is desired now.
+	Copies int `json:"copies"`
+	Behind int `json:"behind"`
+	// Object, Reason and Message are of the copy that has been so for longest, Since when.
+	Object  string       `json:"object"`
+	Since   *metav1.Time `json:"since,omitempty"`
+	Reason  string       `json:"reason,omitempty"`
+	Message string       `json:"message,omitempty"`
+}
+
+// DriftedCopy is a copy that is not as the hub wants it and is left so.
+type DriftedCopy struct {
+	Object  string       `json:"object"`
+	Cluster string       `json:"cluster"`
+	Since   *metav1.Time `json:"since,omitempty"`
+	Reason  string       `json:"reason"`
+	Message string       `json:"message,omitempty"`
+}
+
+// ContestedField is a field that somebody keeps changing.
+type ContestedField struct {
+	// Field is empty if the copy is deleted again and again, or its marks are.
+	Field   string `json:"field,omitempty"`
+	Manager string `json:"manager,omitempty"`
+	Copies  int    `json:"copies"`
+	// Object and Cluster are of the copy that has been fought for longest, Since when.
+	Object  string       `json:"object"`
+	Cluster string       `json:"cluster"`
+	Since   *metav1.Time `json:"since,omitempty"`
+}
+
+// Top gathers what takes long, binding by binding.
+type Top struct {
+	members         map[string]*hubv1.MemberCluster
+	objects, copies int
+	clusters        map[string]*SlowCluster
+	drift           []DriftedCopy
+	contested       map[[2]string]*ContestedField // by field and manager
+}
+
+// NewTop returns a Top that has seen no binding.
+func NewTop(members []hubv1.MemberCluster) *Top {
+	t := &Top{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
+	for i := range members {
+		t.members[members[i].Name] = &members[i]
+	}
+	return t
+}
+
+// Add looks at the copies of one object.
+func (t *Top) Add(b hubv1.BindingObject) {
+	t.objects++
+	name := hubv1.ObjectOf(b).String()
+	for _, target := range b.BindingSpec().Clusters {
+		if target.State != hubv1.TargetPresent {
+			continue
+		}
+		t.copies++
+		row := b.BindingStatus().Row(target.Name)
+		if row == nil {
+			row = &hubv1.ClusterRow{Name: target.Name, Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonPending}
+		}
+		t.slow(name, row)
+		if left[row.Reason] {
+			t.drift = append(t.drift, DriftedCopy{Object: name, Cluster: row.Name, Since: row.LastTransitionTime, Reason: row.Reason, Message: row.Message})
+		}
+		if row.Reason == hubv1.ReasonContested {
+			t.fought(name, row)
+		}
+	}
+}
+
+// left are reasons of rows whose copy is not as the hub wants it, and will not be soon.
+var left = map[string]bool{
+	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
+}
+
+func (t *Top) slow(object string, row *hubv1.ClusterRow) {
+	c := t.clusters[row.Name]
+	if c == nil {
+		c = &SlowCluster{Cluster: row.Name, Ready: string(metav1.ConditionUnknown)}
+		if m := t.members[row.Name]; m != nil {
+			c.Region = region(m)
+			if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
+				c.Ready = string(ready.Status)
+			}
+		}
+		t.clusters[row.Name] = c
+	}
+	c.Copies++
+	if row.Applied == metav1.ConditionTrue {
+		return
+	}
+	if c.Behind++; c.Behind == 1 || before(row.LastTransitionTime, c.Since) {
+		c.Object, c.Since, c.Reason, c.Message = object, row.LastTransitionTime, row.Reason, row.Message
+	}
+}
+
+func (t *Top) fought(object string, row *hubv1.ClusterRow) {
+	// The words are those of hub/dispatch: "kubectl-edit keeps changing .spec.replicas; it is put back ..."
+	manager, rest, named := strings.Cut(row.Message, " keeps changing ")
+	field, _, _ := strings.Cut(rest, ";")
+	if !named {
+		manager = ""
+	}
+	f := t.contested[[2]string{field, manager}]
+	if f == nil {
+		f = &ContestedField{Field: field, Manager: manager}
+		t.contested[[2]string{field, manager}] = f
+	}
+	if f.Copies++; f.Copies == 1 || before(row.LastTransitionTime, f.Since) {
+		f.Object, f.Cluster, f.Since = object, row.Name, row.LastTransitionTime
+	}
+}
+
+// before puts what has no time last.
+func before(a, b *metav1.Time) bool { return a != nil && (b == nil || a.Before(b)) }
+
+func byTime(a, b *metav1.Time) int {
+	switch {
+	case before(a, b):
+		return -1
+	case before(b, a):
+		return 1
+	}
+	return 0
+}
+
+// Longest returns what takes longest, so many of each.
+func (t *Top) Longest(limit int) Longest {
+	out := Longest{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
+	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {
+		if c := t.clusters[name]; c.Behind > 0 {
+			out.Clusters = append(out.Clusters, *c)
+		}
+	}
+	slices.SortStableFunc(out.Clusters, func(a, b SlowCluster) int { return byTime(a.Since, b.Since) })
+	out.Drift = append(out.Drift, t.drift...)
+	slices.SortStableFunc(out.Drift, func(a, b DriftedCopy) int {
+		return cmp.Or(byTime(a.Since, b.Since), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	for _, f := range t.contested {
+		out.Contested = append(out.Contested, *f)
+	}
+	slices.SortFunc(out.Contested, func(a, b ContestedField) int {
+		return cmp.Or(cmp.Compare(b.Copies, a.Copies), byTime(a.Since, b.Since), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Manager, b.Manager))
+	})
+	out.Clusters = out.Clusters[:min(limit, len(out.Clusters))]
+	out.Drift = out.Drift[:min(limit, len(out.Drift))]
+	out.Contested = out.Contested[:min(limit, len(out.Contested))]
+	return out
+}
+
+// Write writes one table for each part.
+func (l Longest) Write(w io.Writer, now time.Time) {
+	fmt.Fprintf(w, "OBJECTS %d   COPIES %d\n", l.Objects, l.Copies)
+	var rows [][]string
+	for _, c := range l.Clusters {
+		rows = append(rows, []string{c.Cluster, c.Region, c.Ready, fmt.Sprintf("%d/%d", c.Behind, c.Copies), since(c.Since, now), c.Object, why(c.Reason, c.Message)})
+	}
+	part(w, "Slowest clusters", "none is behind", []string{"CLUSTER", "REGION", "READY", "BEHIND", "FOR", "OLDEST", "WHY"}, rows)
+	rows = nil
+	for _, d := range l.Drift {
+		rows = append(rows, []string{d.Object, d.Cluster, since(d.Since, now), why(d.Reason, d.Message)})
+	}
+	part(w, "Oldest drift", "no copy is left different from what the hub wants", []string{"OBJECT", "CLUSTER", "FOR", "WHY"}, rows)
+	rows = nil
+	for _, f := range l.Contested {
+		rows = append(rows, []string{cmp.Or(f.Field, "(copy or marks deleted)"), f.Manager, strconv.Itoa(f.Copies), since(f.Since, now), f.Object, f.Cluster})
+	}
+	part(w, "Most contested fields", "nobody fights for one", []string{"FIELD", "MANAGER", "COPIES", "FOR", "OLDEST", "CLUSTER"}, rows)
+}
+
+func part(w io.Writer, title, none string, header []string, rows [][]string) {
+	if len(rows) == 0 {
+		fmt.Fprintf(w, "\n%s: %s\n", title, none)
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	table(w, header, rows)
+}
