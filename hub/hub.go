@@ -203,7 +203,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		Templates: store, Decisions: scheduler, Events: events,
 		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)),
 		Backlog:     func() int { return dispatcher.Backlog() },
-		Conventions: conventions.learn, Wishes: wishes.of,
+		Conventions: conventions.learn, Wishes: wishesOf,
 	})
 	if err != nil {
 		return err

@@ -92,6 +92,14 @@ func (w *wishes) forget(obj any) {
 	}
 }
 
+// wishesOf are those of one binding, nil if it has none.
+func wishesOf(b hubv1.BindingObject) *health.Wishes {
+	if text := wishText(b); text != "" {
+		return &parseWishes(text).Wishes
+	}
+	return nil
+}
+
 // wishText is the part of a binding from which its wishes are read; empty if it has none.
 func wishText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]

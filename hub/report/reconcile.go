@@ -157,7 +157,7 @@ func (r *run) report(ctx context.Context) {
 		in.HubGeneration = r.template.GetGeneration()
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
-			wishes, conventions := r.reporter.opts.Wishes(r.id), r.reporter.opts.Conventions(ctx, r.gvk())
+			wishes, conventions := r.reporter.opts.Wishes(r.binding), r.reporter.opts.Conventions(ctx, r.gvk())
 			in.TemplateStatus, in.TemplateHealth = wishes.Project(status), wishes.Assess(r.template, conventions).Health
 		}
 	}

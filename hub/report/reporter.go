@@ -75,9 +75,10 @@ type Options struct {
 	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait. Unset means
 	// that they never do. It is asked often.
 	Backlog func() int
-	// Conventions and Wishes are by which the status of a hub object is read if the hub is a member. Unset means that there are none.
+	// Conventions of a kind, and Wishes of a binding's placement, are by which the status of a hub object is read if the hub is a member.
+	// Unset means that there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	Wishes      func(hubv1.ObjectIdentity) *health.Wishes
+	Wishes      func(hubv1.BindingObject) *health.Wishes
 	// Grace is how long a link may be down before rows say so. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
@@ -116,7 +117,7 @@ func New(opts Options) (*Reporter, error) {
 		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
 	}
 	if opts.Wishes == nil {
-		opts.Wishes = func(hubv1.ObjectIdentity) *health.Wishes { return nil }
+		opts.Wishes = func(hubv1.BindingObject) *health.Wishes { return nil }
 	}
 	if opts.Grace == 0 {
 		opts.Grace = grace

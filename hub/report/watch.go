@@ -45,6 +45,7 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 		},
 		UpdateFunc: func(before, obj any) {
 			r.bindingChanged(obj, normalPriority)
+			r.settingsChanged(before, obj)
 			r.othersWrote(before, obj)
 		},
 		DeleteFunc: func(obj any) {
@@ -101,6 +102,19 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	if wake {
 		r.wake(key, e, u, priority)
 	}
+}
+
+// settingsChanged wakes a binding by whose settings the status of its object is read and merged otherwise now.
+func (r *Reporter) settingsChanged(before, after any) {
+	b, _ := before.(hubv1.BindingObject)
+	a, ok := after.(hubv1.BindingObject)
+	if !ok || b == nil || b.GetAnnotations()[hubv1.SettingsAnnotation] == a.GetAnnotations()[hubv1.SettingsAnnotation] {
+		return
+	}
+	key := client.ObjectKeyFromObject(a)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake(key, r.entry(key), whenIdle, normalPriority)
 }
 
 // bindingGone drops what is remembered of a binding, unless another one of that name is known already.
