@@ -23,7 +23,8 @@ func rendered(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestAnObjectIsRendered(t *testing.T) {
-	policy := filepath.Join("testdata", "render", "policy.yaml")
+	dir := filepath.Join("testdata", "render") + string(filepath.Separator)
+	policy, guarded := dir+"policy.yaml", dir+"guarded.yaml"
 	tests := map[string]struct {
 		args   []string
 		stderr string
@@ -33,6 +34,7 @@ func TestAnObjectIsRendered(t *testing.T) {
 		"for every cluster":                       {args: []string{"prometheus", "web", "--all"}},
 		"for some clusters":                       {args: []string{"prometheuses.monitoring.coreos.com/web", "--cluster", "cn-sha-1", "--cluster", "eu-fra-1"}},
 		"with another policy":                     {args: []string{"prometheus", "web", "--cluster", "ap-se-1", "-f", policy}},
+		"without a rule whose test is not met":    {args: []string{"prometheus", "web", "--cluster", "cn-sha-1", "-f", guarded}},
 		"with its share of the replicas":          {args: []string{"deployment", "web"}, stderr: "cn-sha-1: OverridePolicy shop/scale, rule \"shanghai-is-busy\": path /spec/replicas is what the placement divides between clusters", err: "cannot be rendered for 1 of 3 clusters"},
 		"as JSON":                                 {args: []string{"prometheus", "web", "--all", "-o", "json"}},
 		"as YAML, with what cannot be":            {args: []string{"deployment", "web", "-o", "yaml"}, stderr: "cn-sha-1: ", err: "cannot be rendered for 1 of 3 clusters"},
@@ -51,7 +53,7 @@ func TestAnObjectIsRendered(t *testing.T) {
 				t.Errorf("standard error %q", stderr)
 			}
 			wants(t, stderr, tc.stderr)
-			got := "$ hansectl render --offline -f fleet.yaml " + strings.ReplaceAll(strings.Join(tc.args, " "), policy, "policy.yaml") + "\n" + text
+			got := "$ hansectl render --offline -f fleet.yaml " + strings.ReplaceAll(strings.Join(tc.args, " "), dir, "") + "\n" + text
 			path := filepath.Join("testdata", "render", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")
 			if *update {
 				must(t, os.WriteFile(path, []byte(got), 0o644))

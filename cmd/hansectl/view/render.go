@@ -44,6 +44,8 @@ type Rendering struct {
 	Manifest map[string]any `json:"manifest,omitempty"`
 	// Applied rules, the lowest rank first.
 	Applied []RenderedRule `json:"applied,omitempty"`
+	// Skipped rules have a test that is not met, the lowest rank first.
+	Skipped []SkippedRule `json:"skipped,omitempty"`
 	// Divided numbers are this cluster's share.
 	Divided []DividedNumber `json:"divided,omitempty"`
 	// Excluded says which rule keeps the object out of the cluster.
@@ -56,6 +58,17 @@ type Rendering struct {
 type RenderedRule struct {
 	Policy string `json:"policy"`
 	Rule   string `json:"rule"`
+}
+
+// String reads `OverridePolicy shop/a, rule "r"`.
+func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule) }
+
+// SkippedRule is a rule that was left out.
+type SkippedRule struct {
+	RenderedRule `json:",inline"`
+	// Path of the test.
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
 }
 
 // DividedNumber is a number that the division of replicas decides.
@@ -118,6 +131,9 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 	for _, rule := range result.Applied {
 		out.Applied = append(out.Applied, RenderedRule{rule.Policy.String(), rule.Rule})
 	}
+	for _, s := range result.Skipped {
+		out.Skipped = append(out.Skipped, SkippedRule{RenderedRule{s.Rule.Policy.String(), s.Rule.Rule}, s.Path, s.Reason})
+	}
 	return out
 }
 
@@ -164,14 +180,17 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// made reads `OverridePolicy shop/a, rule "r"; OverridePolicy shop/b, rule "s"; 5 at /spec/replicas by the division`.
+// made reads `5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...`.
 func (c Rendering) made() string {
 	var parts []string
-	for _, a := range c.Applied {
-		parts = append(parts, fmt.Sprintf("%s, rule %q", a.Policy, a.Rule))
-	}
 	for _, d := range c.Divided {
 		parts = append(parts, fmt.Sprintf("%d at %s by the division", d.Number, d.Path))
+	}
+	for _, a := range c.Applied {
+		parts = append(parts, a.String())
+	}
+	for _, s := range c.Skipped {
+		parts = append(parts, fmt.Sprintf("skipped %s: %s %s", s, s.Path, s.Reason))
 	}
 	if len(parts) == 0 {
 		return "as on the hub"
