@@ -6,7 +6,7 @@
 //   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is, or is to go, and
 //     compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy is not its fault.
 //
-// A change that leaves the spec as it is is not reviewed, and neither is a deletion.
+// A change that leaves the spec alone is not reviewed, and neither is a deletion.
 //
 // What a review says may be read by whoever can reach the port, who need not be the API server. So it never shows a value of an object:
 // of what is wrong only values that the policy itself holds are shown, and of a Secret not even these.

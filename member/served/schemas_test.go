@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,12 @@ func TestEveryFieldOfNativeTypesIsKnown(t *testing.T) {
 		if _, got := w.kinds.Fit(t.Context(), manifest); got != nil {
 			t.Errorf("%s: %v is unknown", gvk, got)
 		}
+		for _, fault := range w.kinds.Faults(t.Context(), manifest) {
+			// What was filled in is no word of a list, and an empty text is left out.
+			if !strings.HasPrefix(fault.Message, "must be one of ") && fault.Message != "is required" {
+				t.Errorf("%s: %s", gvk, fault)
+			}
+		}
 		must(t, unstructured.SetNestedField(content, "x", "odd"))
 		if _, got := w.kinds.Fit(t.Context(), manifest); !cmp.Equal(got, []string{".odd"}) {
 			t.Errorf("%s: %v is unknown, want .odd", gvk, got)
@@ -87,6 +94,20 @@ func TestARealDefinitionWithEmbeddedNativeTypes(t *testing.T) {
 		return got != nil
 	})
 	_, got := w.kinds.Fit(t.Context(), manifest)
+	var faults []string
+	for _, f := range w.kinds.Faults(t.Context(), thing(kind, map[string]any{
+		"replicas": "three", "retention": "1 day", "logLevel": "loud", "containers": []any{map[string]any{"image": int64(1)}},
+		"storage": map[string]any{"volumeClaimTemplate": map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": true}}}}},
+	})) {
+		faults = append(faults, f.Path)
+	}
+	wrong := []string{
+		"/spec/containers/0/image", "/spec/containers/0/name", "/spec/logLevel", "/spec/replicas", "/spec/retention",
+		"/spec/storage/volumeClaimTemplate/spec/resources/requests/storage",
+	}
+	if diff := cmp.Diff(wrong, slices.Compact(faults)); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
 	want := []string{".spec.colour", ".spec.containers[0].ports[0].speed", ".spec.podMetadata.finalizers"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,0 +1,110 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// pickyCluster takes only small sizes.
+type pickyCluster struct {
+	fakeCluster
+	asked int
+}
+
+func (c *pickyCluster) Misfits(_ context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+	c.asked++
+	return tooLarge(manifest, 10)
+}
+
+func tooLarge(manifest *unstructured.Unstructured, most int64) []member.Misfit {
+	size, _, _ := unstructured.NestedInt64(manifest.Object, "spec", "size")
+	if size <= most {
+		return nil
+	}
+	return []member.Misfit{{Path: "/spec/size", Message: "must be small", Value: map[bool]string{true: "50", false: "500"}[size == 50]}}
+}
+
+func TestWhatARuleBreaksIsNotSent(t *testing.T) {
+	rule := func(name string, patches ...hubv1.PatchOperation) hubv1.OverrideRule {
+		return hubv1.OverrideRule{Name: name, Patches: patches}
+	}
+	set := func(path, value string) hubv1.PatchOperation {
+		return hubv1.PatchOperation{Op: hubv1.PatchReplace, Path: path, Value: &apiextensionsv1.JSON{Raw: []byte(value)}}
+	}
+	copied := hubv1.PatchOperation{Op: hubv1.PatchCopy, From: "/spec/limit", Path: "/spec/size"}
+	tests := map[string]struct {
+		size  int64
+		kind  string
+		rules []hubv1.OverrideRule
+		asked bool     // whether the cluster is asked
+		want  []string // words of the row; none: it is sent
+		not   string
+	}{
+		"without rules nothing is asked":            {size: 500},
+		"a rule that fits":                          {size: 1, rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "9"))}, asked: true},
+		"what was too large without the rules":      {size: 500, rules: []hubv1.OverrideRule{rule("r", set("/spec/limit", "1"))}, asked: true},
+		"too large for the cluster":                 {size: 1, rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "50"))}, asked: true, want: []string{`OverridePolicy ns/p, rule "r"`, "path /spec/size must be small, not 50, by the cluster's schema"}},
+		"too large for the hub":                     {size: 1, rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "500"))}, want: []string{"by the hub's schema"}},
+		"the rule that did it is named":             {size: 1, rules: []hubv1.OverrideRule{rule("first", set("/spec/size", "50")), rule("last", set("/spec/limit", "1"))}, asked: true, want: []string{`rule "first"`}},
+		"a value that is not the rule's is no news": {size: 1, rules: []hubv1.OverrideRule{rule("r", copied)}, asked: true, want: []string{"must be small, by the cluster's schema"}, not: "50"},
+		"of a Secret no value is told":              {size: 1, kind: "Secret", rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "50"))}, asked: true, want: []string{"must be small, by"}, not: "50"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &pickyCluster{}
+			r := newRun(c, 0)
+			r.queue.opts.Misfits = func(_ context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+				return tooLarge(manifest, 100)
+			}
+			if tt.kind != "" {
+				r.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
+			}
+			template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": tt.size, "limit": int64(50)}}}
+			template.SetGroupVersionKind(kind)
+			template.SetName("web")
+			prepared, err := overrides.Prepare(template, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.rendering = &rendering{prepared: prepared}
+			policies := []hubv1.OverridePolicyObject{&hubv1.OverridePolicy{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: hubv1.OverridePolicySpec{Rules: tt.rules},
+			}}
+			result, err := prepared.Render(overrides.Cluster{Name: "eu"}, policies, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
+			o := r.unfit(t.Context(), result.Manifest)
+			if c.asked > 0 != tt.asked {
+				t.Errorf("the cluster was asked %d times", c.asked)
+			}
+			switch {
+			case (o == nil) != (len(tt.want) == 0):
+				t.Fatalf("got %+v", o)
+			case o == nil:
+				return
+			}
+			if o.Applied != metav1.ConditionFalse || o.Reason != hubv1.ReasonOverrideInvalid || o.Retry != member.RetrySlowly {
+				t.Errorf("got %+v", o)
+			}
+			for _, words := range tt.want {
+				if !strings.Contains(o.Message, words) {
+					t.Errorf("%q does not say %q", o.Message, words)
+				}
+			}
+			if tt.not != "" && strings.Contains(o.Message, tt.not) {
+				t.Errorf("%q tells %q", o.Message, tt.not)
+			}
+		})
+	}
+}
