@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +43,8 @@ type node struct {
 	items        *node    // the entries of an array, or the values of a map
 	keys         []string // by which the entries of an array are told apart
 
-	validator func() (validation.SchemaValidator, error)
+	props     *apiextensionsv1.JSONSchemaProps
+	validator func() (validation.SchemaValidator, error) // nil if bounds of ours suffice, see valid.go
 }
 
 // NewSchema reads the schema of one version of a kind, and whether that version has a status subresource.
@@ -82,7 +82,10 @@ func (s Schema) HasStatus() bool { return s.status != nil }
 
 // newNode keeps so many levels of a schema: no rule looks deeper.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
-	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, validator: sync.OnceValues(func() (validation.SchemaValidator, error) { return newValidator(p) })}
+	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, props: p}
+	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
+		n.validator = sync.OnceValues(func() (validation.SchemaValidator, error) { return newValidator(p) })
+	}
 	if p.XIntOrString {
 		n.kind = intOrString
 	}
@@ -117,30 +120,6 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 		n.keys = p.XListMapKeys
 	}
 	return n
-}
-
-func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidator, error) {
-	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(p, &internal, nil); err != nil {
-		return nil, err
-	}
-	v, _, err := validation.NewSchemaValidator(&internal)
-	return v, err
-}
-
-// refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server knows.
-func (n *node) refuses(value any) error {
-	if n.validator == nil {
-		return nil
-	}
-	v, err := n.validator()
-	if err != nil {
-		return err
-	}
-	if faults := v.Validate(value).Errors; len(faults) > 0 {
-		return faults[0]
-	}
-	return nil
 }
 
 func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {
