@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -160,6 +161,23 @@ spec:
 		must(t, suite.Hub.Patch(ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":false}}}`))))
 		eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
 	})
+	t.Run("it is told who set a field, and who has it on the member", func(t *testing.T) {
+		args := []string{"explain", "widget", "compared", "-n", ns, "--cluster", shanghai, "--fields"}
+		eventually(t, normal, func() error { // until the row says that what was put back is there
+			if out, fault, code := reader.hansectl(args...); code != 0 || !strings.Contains(out, "Digest:    member = confirmed") {
+				return fmt.Errorf("it ends with %d:\n%s%s", code, out, fault)
+			}
+			return nil
+		})
+		out := reader.says(0, []string{shanghai + ": SELECTED", "MEMBER MANAGER"}, args...)
+		want := "/spec/replicas 5 OverridePolicy/sizes (shanghai) Namespaced/0/region/1 template: 3 hanse"
+		for line := range strings.Lines(out) {
+			if strings.Join(strings.Fields(line), " ") == want {
+				return
+			}
+		}
+		t.Errorf("want %q in\n%s", want, out)
+	})
 	t.Run("who may not get the object sees nothing of its copies", func(t *testing.T) {
 		one := getWidgets
 		one.ResourceNames = []string{"another"}
@@ -209,4 +227,50 @@ func TestATreeGoesDownToPods(t *testing.T) {
 	if told.Total != 1 || len(told.Objects) != 1 || len(told.Objects[0].Clusters) != 2 || told.Objects[0].Clusters[0].Children[0].Kind != "ReplicaSet" {
 		t.Errorf("as JSON it says %+v", told)
 	}
+}
+
+// TestAnyReplicaShowsAnyMember asks three replicas, of which each works on one member, for all of them; then one of the members hangs.
+func TestAnyReplicaShowsAnyMember(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := widget(ns, "shared")
+	c := newCrew(t)
+	placeWidgets(t, ns)
+	must(t, suite.Hub.Create(ctx, w))
+	for _, m := range members {
+		eventually(t, normal, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
+	}
+	v := newViewer(t, ns, "reader", getWidgets)
+	ask := func(replica, member string) (string, int) {
+		v.endpoint = c.processes[replica].View
+		out, fault, code := v.hansectl("diff", "widget", "shared", "-n", ns, "--cluster", member)
+		return out + fault, code
+	}
+	for _, identity := range c.identities {
+		for _, m := range members {
+			if said, code := ask(identity, m); code != 0 {
+				t.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, said)
+			}
+		}
+	}
+	breakMember(t, frankfurt, "blackhole")
+	begin := time.Now()
+	if said, code := ask(c.identities[0], frankfurt); code != 2 {
+		t.Errorf("a member that hangs ends with %d: %s", code, said)
+	}
+	if took := time.Since(begin); took > normal {
+		t.Errorf("a member that hangs holds its user up for %s", took)
+	}
+	for _, m := range []string{shanghai, singapore} {
+		if said, code := ask(c.identities[0], m); code != 0 {
+			t.Errorf("%s ends with %d: %s", m, code, said)
+		}
+	}
+	mendMember(t, frankfurt)
+	eventually(t, time.Minute, func() error { return memberReady(ctx, frankfurt) })
+	eventually(t, normal, func() error {
+		if said, code := ask(c.identities[0], frankfurt); code != 0 {
+			return fmt.Errorf("mended, it ends with %d: %s", code, said)
+		}
+		return nil
+	})
 }

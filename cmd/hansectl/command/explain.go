@@ -109,20 +109,27 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	}
 	shown := view.Explain(live, live.Replay(), e.cluster)
 	if e.fields {
-		shown.Fields = e.fieldsOf(ctx, c, live)
+		if shown.Fields, err = e.fieldsOf(ctx, c, live); err != nil {
+			return err
+		}
 	}
 	return e.out.print(e.hub.streams.Out, shown)
 }
 
 // fieldsOf tells who set what on the cluster. Without the copy there, it tells less.
-func (e *explain) fieldsOf(ctx context.Context, c client.Client, live schedule.Live) *view.Fields {
+func (e *explain) fieldsOf(ctx context.Context, c client.Client, live schedule.Live) (*view.Fields, error) {
+	id := hubv1.ObjectOf(live.Binding)
+	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
+	if err != nil {
+		return nil, err
+	}
 	i := slices.IndexFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster })
-	onMember, err := e.copyOf(ctx, c, hubv1.ObjectOf(live.Binding))
-	fields := view.FieldsOf(live, live.Clusters[i], onMember)
+	onMember, err := e.copyOf(ctx, c, id)
+	fields := view.FieldsOf(live, policies, live.Clusters[i], onMember)
 	if err != nil {
 		fields.Note = "nothing is told of the copy: " + err.Error()
 	}
-	return fields
+	return fields, nil
 }
 
 // copyOf reads the copy on the cluster through the hub.

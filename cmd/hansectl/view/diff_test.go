@@ -2,6 +2,8 @@ package view
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,19 @@ func TestDiff(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+	documented(t, tests["a value differs"].want.Diff)
+}
+
+// documented fails unless docs/hansectl.md has the text as an example.
+func documented(t *testing.T, text string) {
+	t.Helper()
+	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "hansectl.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(docs), text) {
+		t.Errorf("docs/hansectl.md does not have the example:\n%s", text)
 	}
 }
 

@@ -42,8 +42,9 @@ type FieldRow struct {
 	Managers []string `json:"managers,omitempty"`
 }
 
-// FieldsOf explains the object for a cluster, from what the hub holds and the copy there, if that is known.
-func FieldsOf(live schedule.Live, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
+// FieldsOf explains the object for a cluster, from what the hub holds, policies that may speak of the object among it, and the copy there, if that
+// is known.
+func FieldsOf(live schedule.Live, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
 	r := renderer{in: RenderInput{Object: live.Object, Binding: live.Binding.BindingSpec()}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
@@ -52,7 +53,7 @@ func FieldsOf(live schedule.Live, cluster *hubv1.MemberCluster, onMember *unstru
 		return out
 	}
 	object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(live.Binding), Labels: live.Object.GetLabels(), NamespaceLabels: live.NamespaceLabels}
-	matching, err := overrides.Matching(live.Overrides, object)
+	matching, err := overrides.Matching(policies, object)
 	if err != nil {
 		out.Error = err.Error()
 		return out

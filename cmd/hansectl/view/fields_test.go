@@ -45,21 +45,25 @@ func TestFieldsRead(t *testing.T) {
 			for i := range f.Placements {
 				live.Placements = append(live.Placements, &f.Placements[i])
 			}
+			var policies []hubv1.OverridePolicyObject
 			for i := range f.Overrides {
-				live.Overrides = append(live.Overrides, &f.Overrides[i])
+				policies = append(policies, &f.Overrides[i])
 			}
 			for i := range f.ClusterOverrides {
-				live.Overrides = append(live.Overrides, &f.ClusterOverrides[i])
+				policies = append(policies, &f.ClusterOverrides[i])
 			}
 			var onMember *unstructured.Unstructured
 			if f.OnMember != nil {
 				onMember = &unstructured.Unstructured{Object: integers(f.OnMember).(map[string]any)}
 			}
-			fields := FieldsOf(live, f.Cluster, onMember)
+			fields := FieldsOf(live, policies, f.Cluster, onMember)
 			fields.Note = f.Note
 			var text bytes.Buffer
 			fields.write(&text)
 			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", text.String())
+			if f.OnMember != nil {
+				documented(t, text.String())
+			}
 		})
 	}
 }

@@ -49,6 +49,9 @@ func TestTree(t *testing.T) {
 			var text bytes.Buffer
 			tree.Write(&text, now)
 			golden(t, "testdata/tree/"+name+".txt", text.String())
+			if name == "whole" {
+				documented(t, text.String())
+			}
 		})
 	}
 }

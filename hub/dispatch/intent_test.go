@@ -1,0 +1,54 @@
+package dispatch
+
+import (
+	"errors"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
+	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	w := newWorld(t, takes("m1"), takes("m2"))
+	b := w.add(gvk, "settings")
+	there, left := b.Spec.Clusters[0].Name, b.Spec.Clusters[1].Name
+	b.Spec.Clusters = b.Spec.Clusters[:1]
+	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "ns", Name: "settings"}
+	policy := func(patch string) []hubv1.OverridePolicyObject {
+		p := &hubv1.OverridePolicy{}
+		p.Namespace, p.Name = "ns", "p"
+		p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
+		p.Spec.Rules = []hubv1.OverrideRule{{Name: "r", MergePatch: &apiextensionsv1.JSON{Raw: []byte(patch)}}}
+		return []hubv1.OverridePolicyObject{p}
+	}
+	ask := func(cluster string, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+		return w.dispatcher.Intent(t.Context(), cluster, id, policies)
+	}
+	if _, _, err := ask(there, nil); !errors.Is(err, member.ErrNotConnected) {
+		t.Errorf("a member without a queue: got %v", err)
+	}
+	w.engage()
+	in, stop, err := ask(there, policy(`{"data": {"colour": "blue"}}`))
+	if err != nil || stop != nil {
+		t.Fatalf("got %+v, %v", stop, err)
+	}
+	if colour, _, _ := unstructured.NestedString(in.Manifest.Object, "data", "colour"); colour != "blue" || in.Owner != id || in.OwnerUID != "settings" {
+		t.Errorf("got %+v", in)
+	}
+	plain, _, err := ask(there, nil)
+	if _, found := plain.Manifest.Object["data"]; err != nil || found || plain.Digest == in.Digest {
+		t.Errorf("without the policy: got %+v, %v", plain, err)
+	}
+	in, stop, err = ask(there, policy(`{"metadata": {"name": "other"}}`))
+	if err != nil || stop == nil || stop.Reason != hubv1.ReasonOverrideInvalid || in.Manifest != nil {
+		t.Errorf("a policy that is not possible: got %+v %+v, %v", in, stop, err)
+	}
+	if in, stop, err = ask(left, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonWithdrawn || in.Manifest != nil {
+		t.Errorf("where it does not go: got %+v %+v, %v", in, stop, err)
+	}
+}
