@@ -144,3 +144,76 @@ func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	}
 	return bytes, took
 }
+
+// Each is refused within a second, though not all at once, and with less than 64 MiB.
+func TestHostileFormsAreRefused(t *testing.T) {
+	containers := func(n int, container string) *unstructured.Unstructured {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = map[string]any{"name": fmt.Sprintf("c%d", i), "image": container}
+		}
+		return objectWith(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": list}}})
+	}
+	text := func(s string) *unstructured.Unstructured { return objectWith(map[string]any{"text": s}) }
+	rule := func(s string) []hubv1.OverrideRule { return []hubv1.OverrideRule{parseRule(t, s)} }
+	edit := rule(`edits: [{path: /spec/text, format: YAML, mergePatch: {z: 1}}]`)
+	editJSON := rule(`edits: [{path: /spec/text, format: JSON, mergePatch: {z: 1}}]`)
+	bomb := "a: &a [x, x]\n"
+	for c := 'b'; c < 'z'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c, *%c]\n", c, c, c-1, c-1)
+	}
+	many := func(n int, r hubv1.OverrideRule) (out []hubv1.OverrideRule) {
+		for range n {
+			out = append(out, r)
+		}
+		return out
+	}
+	tests := map[string]struct {
+		template *unstructured.Unstructured
+		rules    []hubv1.OverrideRule
+		want     string
+	}{
+		"a bomb of aliases":               {text(bomb), edit, "anchors, aliases or merge keys"},
+		"a text that nests":               {text("a: " + strings.Repeat("[", 10000) + strings.Repeat("]", 10000)), edit, "deeper than 64 levels"},
+		"a text that nests a little":      {text("a: " + strings.Repeat("[", 100) + strings.Repeat("]", 100)), edit, "deeper than 64 levels"},
+		"JSON that nests":                 {text(`{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + "}"), editJSON, "deeper than 64 levels"},
+		"JSON that nests a little":        {text(`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"), editJSON, "deeper than 64 levels"},
+		"a text of many entries":          {text("a:\n" + strings.Repeat("- 1\n", 60000)), edit, "too much to be edited"},
+		"a text of many keys":             {text("a: {" + strings.Repeat("b,", 60000) + "}"), edit, "too much to be edited"},
+		"a text that is too large":        {text("a: '" + strings.Repeat("x", 300<<10) + "'"), edit, "more than 256 KiB"},
+		"a text that is edited often":     {text("a: '" + strings.Repeat("x", 200<<10) + "'"), many(6, edit[0]), "too much to be edited"},
+		"a text that grows":               {text("a: 1\n"), rule(`edits: [{path: /spec/text, format: YAML, patches: [{op: add, path: /b, value: [1]}, ` + strings.Repeat(`{op: copy, from: /b, path: /b/-}, `, 30) + `{op: copy, from: /b, path: /b/-}]}]`), "too large or too deep to be copied"},
+		"too many edits":                  {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: make([]hubv1.StringEdit, maxEdits+1)}}, "more than 16 entries"},
+		"an edit with too many patches":   {text("a: 1\n"), []hubv1.OverrideRule{{Name: "r", Edits: []hubv1.StringEdit{{Path: "/a", Format: "YAML", Patches: make([]hubv1.EditOperation, maxPatches+1)}}}}, "more than 64 operations"},
+		"more containers than there are":  {containers(maxListed+1, "a"), rule(`images: [{tag: b}]`), "too many to be changed by name"},
+		"many containers, many changes":   {containers(maxListed, "a"), many(9, rule(`images: [{tag: b}]`)[0]), "4096 operations"},
+		"a large value, many containers":  {containers(maxListed, "a"), rule(`args: [{value: ["` + strings.Repeat("x", 1000) + `"]}]`), "256 KiB"},
+		"an image that is too long":       {containers(1, strings.Repeat("a/", 1000)), rule(`images: [{tag: b}]`), "no image that can be read"},
+		"parts of an image that are long": {containers(1, "a"), rule(`images: [{repository: "` + strings.Repeat("a/", 1000) + `"}]`), "longer than an image"},
+		"too many images":                 {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Images: make([]hubv1.ImageOverride, maxTyped+1)}}, "more than 32 entries"},
+		"too many variables":              {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Env: []hubv1.EnvOverride{{Remove: make([]string, maxVariables+1)}}}}, "more than 128 variables"},
+		"a variable that is too large":    {containers(1, "a"), rule(`env: [{set: [{name: A, value: "` + strings.Repeat("x", maxValueBytes) + `"}]}]`), "larger than 64 KiB"},
+		"arguments that are too large":    {containers(1, "a"), rule(`args: [{value: ["` + strings.Repeat("x", maxValueBytes) + `"]}]`), "larger than 64 KiB"},
+		"too many arguments":              {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{Value: make([]string, maxArguments+1)}}}}, "more than 256 arguments"},
+		"too many names":                  {containers(1, "a"), []hubv1.OverrideRule{{Name: "r", Args: []hubv1.CommandOverride{{ContainerTarget: hubv1.ContainerTarget{Containers: make([]string, maxTyped+1)}}}}}, "more than 32 names"},
+		"labels that are too large":       {containers(1, "a"), rule(`annotations: {a: "` + strings.Repeat("x", maxAdded) + `"}`), "256 KiB"},
+		"many ways back":                  {objectWith(map[string]any{"a": strings.Repeat("x", 900<<10), "n": int64(1)}), many(8, rule(`patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`)[0]), "put the test before all other operations"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			bytes, took := cost(time.Second, func() {
+				_, err = render(tc.template, Cluster{}, []hubv1.OverridePolicyObject{policyWith("a", slices.Clone(tc.rules)...)})
+			})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %.300v, want %q", err, tc.want)
+			}
+			if err != nil && len(err.Error()) > 700 {
+				t.Errorf("the message has %d bytes", len(err.Error()))
+			}
+			if bytes > 64<<20 || took > time.Second {
+				t.Errorf("took %s and %d KiB", took, bytes>>10)
+			}
+		})
+	}
+}

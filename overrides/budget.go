@@ -7,11 +7,12 @@ type budget struct {
 	added      int // bytes of values and copies
 	operations int
 	text       int // bytes of string fields that are edited
+	marks      int // in these, see marksOf
 	kept       int // bytes of objects that are kept to go back to if a test is not met
 }
 
 func newBudget() *budget {
-	return &budget{added: maxAdded, operations: maxOperations, text: maxText, kept: maxKept}
+	return &budget{added: maxAdded, operations: maxOperations, text: maxText, marks: maxMarks, kept: maxKept}
 }
 
 // spend takes off what a rule adds and how many operations that takes. It is false if there is not so much left.

@@ -220,6 +220,7 @@ func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 		}
 		kept = append(kept, key, value)
 	}
+	out, next := make([]*yaml.Node, 0, len(after)*2), 0
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if _, ok := before[key]; ok {
 			continue
@@ -232,16 +233,17 @@ func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 		if err != nil {
 			return err
 		}
-		at := 0
-		for at < len(kept) && kept[at].Value <= key {
-			at += 2
+		for next < len(kept) && kept[next].Value <= key {
+			out = append(out, kept[next], kept[next+1])
+			next += 2
 		}
-		kept = slices.Insert(kept, at, name, value)
+		out = append(out, name, value)
 	}
+	out = append(out, kept[next:]...)
 	if len(n.Content) == 0 {
 		n.Style &^= yaml.FlowStyle // {} had to be written so
 	}
-	n.Content = kept
+	n.Content = out
 	return nil
 }
 

@@ -108,14 +108,32 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	case len(text) > maxTextBytes:
 		return bad(fmt.Sprintf("holds more than %d KiB, which is too much to be edited: split it into several fields", maxTextBytes>>10))
 	}
-	if b.text -= len(text); b.text < 0 {
-		return bad(fmt.Sprintf("is one of too many edits: the rules for one object in one cluster may read %d KiB of text", maxText>>10))
+	b.text -= len(text)
+	b.marks -= marksOf(text)
+	if b.text < 0 || b.marks < 0 {
+		return bad(fmt.Sprintf("holds too much to be edited: all edits of one object in one cluster may read %d KiB and about %d entries", maxText>>10, maxMarks/2))
 	}
 	parsed, message := parseDocument(e.format, text)
 	if message != "" {
 		return bad(message)
 	}
 	return text, parsed, nil
+}
+
+// marksOf counts what parts the entries of a text, found before it is parsed. A text has at most one node more than marks.
+func marksOf(text string) int {
+	n := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '\n', ':', ',', '[', '{', '?':
+			n++
+		case '-':
+			if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // change changes the decoded document.

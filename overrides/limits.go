@@ -20,11 +20,12 @@ const (
 	maxAdded        = 256 << 10 // values and copies of all rules for one object in one cluster
 	maxOperations   = 4096      // of all rules for one object in one cluster
 
-	maxListed     = 1000      // containers, or variables of one, that are looked up by name
+	maxListed     = 500       // containers, or variables of one, that are looked up by name
 	maxImageBytes = 1024      // of an image
 	maxTextBytes  = 256 << 10 // of a string field that is edited
 	maxText       = 1 << 20   // read for all edits of one object in one cluster
-	maxKept       = 16 << 20  // kept of one object in one cluster to go back to if a test is not met
+	maxMarks      = 16 << 10  // in these texts: each may make a node, which takes a hundred times its place
+	maxKept       = 2 << 20   // kept of one object in one cluster to go back to if a test is not met
 
 	maxExpressionCost = 20_000  // of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // of all expressions for one object in one cluster

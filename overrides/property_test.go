@@ -3,7 +3,6 @@ package overrides
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -178,68 +177,6 @@ func isConflict(err error) bool {
 func isInvalid(err error) bool {
 	var i *InvalidError
 	return errors.As(err, &i)
-}
-
-// FuzzRender looks for a panic, a changed input, and a result beyond the bounds.
-func FuzzRender(f *testing.F) {
-	f.Add(`{"metadata":{"name":"a"},"spec":{"list":[1,{"a":null}]}}`, `[{"op":"add","path":"/spec/list/1/b","value":[]}]`, `{"spec":{"x":{"y":null}}}`)
-	f.Add(`{"metadata":{"labels":[]}}`, `[{"op":"move","from":"/spec","path":"/spec/a"}]`, `{"metadata":null}`)
-	f.Add(`{"metadata":{"annotations":{"a":1}}}`, `[{"op":"copy","from":"/a~1~0","path":"/a~1~0/-"}]`, `null`)
-	f.Add(`{"metadata":{},"a":[]}`, `[{"op":"add","path":"/a/99999999999999999999","value":1},{"op":"test","path":"/a/~2","value":{}}]`, `[`)
-	f.Add(`{"metadata":{},"a":{"b":[[[]]]}}`, `[{"op":"copy","from":"/a","path":"/a/c"},{"op":"remove","path":"/a/b/0/0"}]`, `{"a":{"b":{"":{}}}}`)
-	f.Fuzz(func(t *testing.T, object, patches, mergePatch string) {
-		template := &unstructured.Unstructured{}
-		if utiljson.Unmarshal([]byte(object), &template.Object) != nil {
-			return
-		}
-		rule := hubv1.OverrideRule{Name: "r"}
-		if mergePatch != "" {
-			rule.MergePatch = raw(nil)
-			rule.MergePatch.Raw = []byte(mergePatch)
-		}
-		// Operations that the CRD would refuse are what is looked for here.
-		_ = json.Unmarshal([]byte(patches), &rule.Patches)
-		before := raw(template.Object).Raw
-		for _, policies := range [][]hubv1.OverridePolicyObject{
-			{policyWith("a", rule)}, {policyWith("a", rule), policyWith("b", rule)},
-		} {
-			checkRendered(t, template, policies)
-		}
-		if after := raw(template.Object).Raw; string(before) != string(after) {
-			t.Fatalf("the template was changed from\n%s\nto\n%s", before, after)
-		}
-	})
-}
-
-func checkRendered(t *testing.T, template *unstructured.Unstructured, policies []hubv1.OverridePolicyObject) {
-	t.Helper()
-	result, err := render(template, Cluster{Name: "c"}, policies)
-	if err != nil {
-		if result.Manifest != nil {
-			t.Error("a manifest came with an error")
-		}
-		return
-	}
-	if len(Digest(result.Manifest)) != 32 {
-		t.Error("no digest")
-	}
-	if err := fits(result.Manifest.Object); err != nil {
-		t.Error(err)
-	}
-	if _, ok := result.Manifest.Object["status"]; ok {
-		t.Error("the status has travelled")
-	}
-	if result.Manifest.GetName() != template.GetName() || result.Manifest.GetKind() != template.GetKind() {
-		t.Error("the identity was changed")
-	}
-	if _, err := strip(result.Manifest, nil); err != nil {
-		t.Errorf("the metadata is malformed: %v", err)
-	}
-	for key := range result.Manifest.GetLabels() {
-		if strings.HasPrefix(key, hubv1.Prefix) {
-			t.Errorf("label %q has travelled", key)
-		}
-	}
 }
 
 // throughBytes is what a Render of these operations would cost with json-patch, see the package comment.

@@ -59,8 +59,10 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 
 // render lets the recorder, if there is one, see each step.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
-	evaluation := newEvaluation(cluster, p.manifest.Object)
-	rules, b, err := applying(policies, evaluation)
+	if len(policies) == 0 && len(divided) == 0 {
+		return Result{Manifest: p.manifest}, nil
+	}
+	rules, b, err := applying(policies, newEvaluation(cluster, p.manifest.Object))
 	if err != nil {
 		return Result{}, err
 	}
@@ -76,12 +78,13 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	}
 	seen.start(p.manifest.Object, manifest)
 	var result Result
+	forClaims := newBudget()
 	for len(rules) > 0 {
 		rest := slices.IndexFunc(rules, func(r *rankedRule) bool { return r.rank != rules[0].rank })
 		if rest < 0 {
 			rest = len(rules)
 		}
-		if err := conflict(rules[:rest], manifest, b); err != nil {
+		if err := conflict(rules[:rest], manifest, forClaims); err != nil {
 			return Result{}, err
 		}
 		for _, r := range rules[:rest] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -198,10 +199,48 @@ func TestTheDearestRenderIsBounded(t *testing.T) {
 	for i := range 1000 {
 		crowd = append(crowd, policyWith(fmt.Sprintf("p%03d", i), parseRule(t, `mergePatch: {spec: {a: {b: {c: {d: [1, 2, 3]}}}}}`)))
 	}
+	var containers []any
+	for i := range maxListed {
+		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": "x/y:1"})
+	}
+	env := make([]any, maxListed)
+	for i := range env {
+		env[i] = map[string]any{"name": fmt.Sprint(i)}
+	}
+	var variables, ways []hubv1.OverrideRule
+	for i := range maxRules {
+		rule := hubv1.OverrideRule{Name: fmt.Sprint(i)}
+		for j := range maxTyped {
+			rule.Env = append(rule.Env, hubv1.EnvOverride{ContainerTarget: hubv1.ContainerTarget{Path: "/spec/c"}, Set: []corev1.EnvVar{{Name: fmt.Sprint(j), Value: fmt.Sprint(i)}}})
+		}
+		variables = append(variables, rule)
+		ways = append(ways, parseRule(t, `patches: [{op: replace, path: /spec/n, value: 2}, {op: test, path: /spec/n, value: 1}]`))
+	}
+	flow := "a: [" + strings.Repeat(",1", maxMarks/2-10)[1:] + "]\nb: 0\n"
+	edit := func(value string) hubv1.OverrideRule {
+		return parseRule(t, `edits: [{path: /spec/text, format: YAML, mergePatch: {b: `+value+`}}]`)
+	}
 	tests := map[string]struct {
 		template *unstructured.Unstructured
 		policies []hubv1.OverridePolicyObject
 	}{
+		"two policies that edit a large text": {
+			template: objectWith(map[string]any{"text": flow}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", edit("1")), policyWith("b", edit("1"))},
+		},
+		"images of very many containers": {
+			template: objectWith(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", parseRule(t, `images: [{tag: "2"}]`), parseRule(t, `images: [{registry: a.io}]`)),
+				policyWith("b", parseRule(t, `images: [{tag: "2", registry: a.io}]`))},
+		},
+		"two thousand changes of very many variables": {
+			template: objectWith(map[string]any{"c": map[string]any{"env": env}}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", variables...), policyWith("b", parseRule(t, `labels: {a: b}`))},
+		},
+		"rules that are taken back": {
+			template: objectWith(map[string]any{"n": int64(1), "wide": wide(1500)}),
+			policies: []hubv1.OverridePolicyObject{policyWith("a", ways...)},
+		},
 		"4096 shifts of a long list": {
 			template: objectWith(map[string]any{"list": make([]any, maxIndex-1)}),
 			policies: []hubv1.OverridePolicyObject{policyWith("a", rulesOf(long)...)},

@@ -72,7 +72,7 @@ func drawTarget(t *rapid.T) hubv1.ContainerTarget {
 
 func drawEdit(t *rapid.T) hubv1.StringEdit {
 	e := rapid.SampledFrom([]hubv1.StringEdit{
-		{Path: "/spec/yaml", Format: hubv1.TextYAML}, {Path: "/spec/json", Format: hubv1.TextJSON}, {Path: "/spec/json", Format: hubv1.TextYAML},
+		{Path: "/spec/yaml", Format: hubv1.TextYAML}, {Path: "/spec/json", Format: hubv1.TextJSON},
 	}).Draw(t, "text")
 	if rapid.Bool().Draw(t, "merges") {
 		e.MergePatch = raw(drawMerge(t, 1))
@@ -126,6 +126,22 @@ func TestOrderOfPoliciesForWorkloadsChangesNothing(t *testing.T) {
 	})
 }
 
+// textsParsed is the object with what its texts hold in their place: whether a map that was empty in between stands in one line is not looked at.
+func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
+	out := u.DeepCopy().Object
+	spec := out["spec"].(map[string]any)
+	for field, format := range map[string]hubv1.TextFormat{"yaml": hubv1.TextYAML, "json": hubv1.TextJSON} {
+		if text, ok := spec[field].(string); ok {
+			d, message := parseDocument(format, text)
+			if message != "" {
+				t.Fatal(message)
+			}
+			spec[field] = d.value
+		}
+	}
+	return out
+}
+
 // As TestNamesOfPoliciesWithoutConflictChangeNothing, with every form of change.
 func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
@@ -142,7 +158,7 @@ func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 			return
 		}
 		agreed++
-		if diff := cmp.Diff(first.Object, second.Object); diff != "" {
+		if diff := cmp.Diff(textsParsed(t, first), textsParsed(t, second)); diff != "" {
 			t.Fatalf("%s\n%s\n%s\n-one first +the other first:\n%s", raw(template).Raw, raw(one).Raw, raw(other).Raw, diff)
 		}
 	})
