@@ -41,6 +41,11 @@ func TestTheHubIsAlsoAMember(t *testing.T) {
 	untouched(t, w)
 	untouched(t, cm)
 
+	judgeBy(t, p, "object.spec.replicas == 3 ? 'Degraded' : 'Healthy'")
+	for _, m := range []string{hub, shanghai} {
+		eventually(t, normal, func() error { return healthIs(ctx, w, m, hubv1.HealthDegraded, "") })
+	}
+
 	exclude := []byte(`{"spec":{"clusters":{"excludedNames":["` + hub + `"]}}}`)
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, exclude)))
 	eventually(t, normal, func() error { return noRow(ctx, w, hub) })
