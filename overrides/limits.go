@@ -26,6 +26,7 @@ const (
 	maxText       = 1 << 20   // read for all edits of one object in one cluster
 	maxMarks      = 16 << 10  // in these texts: each may make a node, which takes a hundred times its place
 	maxKept       = 2 << 20   // kept of one object in one cluster to go back to if a test is not met
+	maxExplained  = 8 << 20   // size of an object times the number of rules, to say who set what
 
 	maxExpressionCost = 20_000  // of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // of all expressions for one object in one cluster

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -64,10 +65,16 @@ type recorder struct {
 	was  map[string]any // the object before the rule
 }
 
-func (r *recorder) start(template, divided map[string]any) {
-	if r != nil {
-		r.add(Author{Division: true}, leavesOf(template), leavesOf(divided), nil)
+// start notes what the division of replicas has set. It refuses what would take too long: the object is compared for each rule.
+func (r *recorder) start(template, divided map[string]any, rules int) error {
+	if r == nil {
+		return nil
 	}
+	if n, err := size(divided, maxExplained/max(rules, 1), maxManifestDepth); err != nil || n*rules > maxExplained {
+		return &InvalidError{Message: fmt.Sprintf("is too large to be explained field by field, with %d rules that apply to it", rules)}
+	}
+	r.add(Author{Division: true}, leavesOf(template), leavesOf(divided), nil)
+	return nil
 }
 
 func (r *recorder) before(manifest map[string]any) {

@@ -76,7 +76,9 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	if err := untouched(rules, divided); err != nil {
 		return Result{}, err
 	}
-	seen.start(p.manifest.Object, manifest)
+	if err := seen.start(p.manifest.Object, manifest, len(rules)); err != nil {
+		return Result{}, err
+	}
 	var result Result
 	forClaims := newBudget()
 	for len(rules) > 0 {

@@ -297,6 +297,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestExplainRefusesWhatWouldTakeLong(t *testing.T) {
+	p := policyWith("a")
+	for i := range 20 {
+		p.Spec.Rules = append(p.Spec.Rules, parseRule(t, fmt.Sprintf("mergePatch: {spec: {n: %d}}", i)))
+	}
+	prepared, err := Prepare(objectWith(map[string]any{"a": strings.Repeat("x", 900<<10)}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prepared.Explain(Cluster{}, []hubv1.OverridePolicyObject{p}, nil); !isInvalid(err) || !strings.Contains(err.Error(), "too large to be explained") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func says(v FieldValue) string {
 	value := "nothing"
 	if !v.Removed {
