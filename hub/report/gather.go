@@ -151,6 +151,10 @@ func (r *run) decision() {
 	if !known || !r.leads {
 		return
 	}
+	if left := r.reporter.graceLeft(); left > 0 && r.stays(scheduled) {
+		r.again = left
+		return
+	}
 	r.after.Decision, r.after.OtherPlacements = decision, others
 	scheduled.Type = hubv1.ConditionScheduled
 	scheduled.Message = bounded(scheduled.Message)

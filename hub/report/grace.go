@@ -3,14 +3,20 @@ package report
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the objects behind it. So
 // rows of a cluster stay as they are until its link has been down for a while; its MemberCluster says at once that it is. A status that
 // depends on them does not flap, and a link that is back in time costs no write. In the same way they wait if a link that is down says
 // another reason. A cluster whose link was ended has been given up by somebody, and that is told at once.
+//
+// Scheduling sees at once that a cluster is not Ready, so that nothing new goes there. What it then says of decisions that stay as they
+// are, such as why a cluster keeps an object, waits for the time of grace as well.
 
 // grace is how long a link may be down, unless Options.Grace says otherwise.
 const grace = 10 * time.Second
@@ -67,6 +73,39 @@ func (r *Reporter) inGrace(cluster string) bool {
 	defer r.mu.Unlock()
 	since, known := r.lost[cluster]
 	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link tells of what it does not know yet in a moment
+}
+
+// noteReadiness notes when a MemberCluster turns not Ready, whichever replica works on it.
+func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.unready[c.Name]
+	switch {
+	case !meta.IsStatusConditionFalse(c.Status.Conditions, hubv1.ConditionReady):
+		delete(r.unready, c.Name)
+	case !known:
+		r.unready[c.Name] = r.opts.Clock.Now()
+	}
+}
+
+// graceLeft is how long it takes until every cluster that is not Ready has not been for the time of grace.
+func (r *Reporter) graceLeft() (left time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for cluster, since := range r.unready {
+		if lost, known := r.lost[cluster]; known {
+			since = lost // its MemberCluster says so a moment later
+		}
+		left = max(left, r.opts.Grace-r.opts.Clock.Since(since))
+	}
+	return left
+}
+
+// stays says that scheduling has decided on no other clusters than before.
+func (r *run) stays(scheduled metav1.Condition) bool {
+	before := r.binding.BindingStatus()
+	c := meta.FindStatusCondition(before.Conditions, hubv1.ConditionScheduled)
+	return before.ObservedGeneration == r.binding.GetGeneration() && c != nil && c.Status == scheduled.Status && c.Reason == scheduled.Reason
 }
 
 // wakeTargets wakes the bindings that name a cluster. It is called with the lock held.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -42,6 +43,45 @@ func TestALinkThatIsDownForAMomentCostsNoWrite(t *testing.T) {
 	if got := []int{bindingWrites(), objectWrites()}; !slices.Equal(got, []int{0, 0}) {
 		t.Errorf("writes of binding and object: %v, want none", got)
 	}
+}
+
+func TestWhatSchedulingSaysOfAClusterThatIsAwayForAMomentWaits(t *testing.T) {
+	w := newWorld(t, "Widget")
+	w.grace = 5 * time.Second
+	w.decisions.scheduled = metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "2 of 3 clusters"}
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	for _, cluster := range []string{"a", "b"} {
+		w.applied(o, cluster, hubv1.HealthHealthy, two)
+	}
+	w.until("all rows", healthyEverywhere)
+	w.quiet()
+	bindingWrites := w.writes(&hubv1.ResourceBindingList{})
+	notReady := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	notReady.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}}
+	says := func(message string) {
+		w.decisions.mu.Lock()
+		w.decisions.scheduled.Message = message
+		w.decisions.mu.Unlock()
+		w.reporter.WakeDecided(w.id("web").BindingKey())
+		w.observe(o, "a", hubv1.HealthHealthy, two) // does not wait as long as a decision
+		w.quiet()
+	}
+
+	begin := time.Now()
+	w.reporter.noteReadiness(notReady)
+	says("2 of 3 clusters: 1 not ready")
+	if n := bindingWrites(); n != 0 && time.Since(begin) < w.grace {
+		t.Errorf("%d writes of the binding within the time of grace", n)
+	}
+	w.until("the decision", func(s *hubv1.BindingStatus) bool {
+		return meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled).Message == "2 of 3 clusters: 1 not ready"
+	})
+	w.reporter.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	says("2 of 3 clusters")
+	w.until("the decision of before", func(s *hubv1.BindingStatus) bool {
+		return meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled).Message == "2 of 3 clusters"
+	})
 }
 
 func TestTheTimeOfGraceBeginsAnewWhenALinkWasBack(t *testing.T) {

@@ -60,6 +60,8 @@ type run struct {
 	rows  []hubv1.ClusterRow
 	after hubv1.BindingStatus
 
+	again time.Duration // until what scheduling says is to be taken over
+
 	definition definition // set by writeObject
 	wrote      bool
 }
@@ -268,6 +270,9 @@ func (r *run) end() {
 	e.states = states
 	if r.wrote {
 		e.window.written(r.now.Time)
+	}
+	if r.again > 0 {
+		r.reporter.waking(r.key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, r.again) })
 	}
 	if e.drifts.count > 0 && r.now.Sub(e.driftTold) >= driftEvery {
 		r.tell(driftEvent(e.drifts))

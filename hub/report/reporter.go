@@ -98,6 +98,7 @@ type Reporter struct {
 	waiting int                             // entries that wait for their window to end
 	away    map[string]bool                 // clusters whose link is known to be down
 	lost    map[string]time.Time            // when that began, of those that have a link
+	unready map[string]time.Time            // when each MemberCluster that is not Ready turned so
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }
@@ -135,6 +136,7 @@ func New(opts Options) (*Reporter, error) {
 		entries: map[types.NamespacedName]*entry{},
 		away:    map[string]bool{},
 		lost:    map[string]time.Time{},
+		unready: map[string]time.Time{},
 		held:    map[types.NamespacedName]*entry{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +27,13 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 		UpdateFunc: func(before, after any) {
 			b, _ := before.(*hubv1.MemberCluster)
 			if a, ok := after.(*hubv1.MemberCluster); ok && b != nil && readiness(b) != readiness(a) {
+				r.noteReadiness(a)
 				r.unlinkedChanged(a.Name)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if c, ok := last(obj).(*hubv1.MemberCluster); ok {
+				r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}) // it is not waited for
 				r.WakeCluster(c.Name)
 			}
 		},

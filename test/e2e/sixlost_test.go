@@ -138,8 +138,8 @@ func aRegionIsLost(t *testing.T) {
 		eventually(t, normal, func() error { return asForetold(ctx, foretold, w) })
 	}
 	lostDecisions(t, moving, staying, bound, shared)
-	must(t, rowIs(ctx, moving, frankfurt, metav1.ConditionUnknown, hubv1.ReasonEvicting))
-	must(t, rowIs(ctx, staying, frankfurt, metav1.ConditionUnknown, hubv1.ReasonUnreachable))
+	eventually(t, normal, func() error { return rowIs(ctx, moving, frankfurt, metav1.ConditionUnknown, hubv1.ReasonEvicting) })
+	eventually(t, normal, func() error { return rowIs(ctx, staying, frankfurt, metav1.ConditionUnknown, hubv1.ReasonUnreachable) })
 
 	// Nobody has said of the replacement that it is ready.
 	must(t, healthOn(ctx, moving, singapore, hubv1.HealthProgressing))
