@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -111,10 +112,15 @@ func TestALargeStatusIsJudgedInNoTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj.Object["status"] = s
-			began := time.Now()
-			fits(t, Assess(obj, Conventions{HasStatus: true}))
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("judging took %s", took)
+			judged := make(chan Verdict, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			go func() { judged <- Assess(obj, Conventions{HasStatus: true}) }()
+			select {
+			case v := <-judged:
+				fits(t, v)
+			case <-ctx.Done():
+				t.Error("it takes longer than a second")
 			}
 		})
 	}

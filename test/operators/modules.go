@@ -27,14 +27,14 @@ type module struct {
 
 // Definitions are those of the samples' kinds. The modules are downloaded once and kept in Go's module cache. A short test run is
 // skipped.
-func Definitions(t testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
+func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
 	if testing.Short() {
-		t.Skip("short: definitions are read from Go modules, which may have to be downloaded")
+		tb.Skip("short: definitions are read from Go modules, which may have to be downloaded")
 	}
 	definitions, err := load()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return definitions
 }

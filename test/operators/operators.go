@@ -40,17 +40,17 @@ type Sample struct {
 }
 
 // Samples are all of them, sorted by operator.
-func Samples(t testing.TB) []Sample {
-	t.Helper()
+func Samples(tb testing.TB) []Sample {
+	tb.Helper()
 	entries, err := files.ReadDir("samples")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var out []Sample
 	for _, entry := range entries {
 		samples, err := read(path.Join("samples", entry.Name()))
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		out = append(out, samples...)
 	}
@@ -99,11 +99,11 @@ func documents(text []byte, f func([]byte) error) error {
 }
 
 // Definition returns the definition of a kind of the samples.
-func Definition(t testing.TB, gk schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	found := Definitions(t)[gk]
+func Definition(tb testing.TB, gk schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
+	found := Definitions(tb)[gk]
 	if found == nil {
-		t.Fatalf("no definition of %s in the modules: see modules.go", gk)
+		tb.Fatalf("no definition of %s in the modules: see modules.go", gk)
 	}
 	return found
 }
