@@ -50,15 +50,18 @@ type placed struct {
 	binding hubv1.BindingObject // shared with the cache
 }
 
+// longestName is that of API servers.
+const longestName = 253
+
 // find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for one that is not there.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
+	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
+		return p, apierrors.NewBadRequest("the request names no object")
+	}
 	q.who.asked = append(q.who.asked, p.id.String())
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Kind}, o.Name, fmt.Errorf(
 		"user %q may not get %s on the hub, or the hub does not send it to cluster %s", q.who.name, p.id, q.cluster))
-	if o.Kind == "" || o.Name == "" {
-		return p, apierrors.NewBadRequest("the request names no object")
-	}
 	p.binding = hubv1.NewBinding(p.id.BindingKey())
 	err := v.opts.Client.Get(ctx, p.id.BindingKey(), p.binding, client.UnsafeDisableDeepCopy)
 	switch {

@@ -114,9 +114,13 @@ func TestValuesOfSecretsAreNotShown(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"a": "***", "b": "***", "c": "***"}, shown.Object["data"]); diff != "" {
 		t.Error(diff)
 	}
+	annotations, _, _ := unstructured.NestedStringMap(shown.Object, "metadata", "annotations")
+	if diff := cmp.Diff(map[string]string{"team": "***", "kubectl.kubernetes.io/last-applied-configuration": "***", hubv1.DigestAnnotation: "d"}, annotations); diff != "" {
+		t.Error(diff)
+	}
 	var compared memberview.DiffAnswer
 	must(t, w.ask(token, here, memberview.Diff, memberview.DiffRequest{Object: object}, &compared))
-	metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": "a"}}
+	metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": "***", "kubectl.kubernetes.io/last-applied-configuration": "***"}}
 	want := memberview.DiffAnswer{
 		Before: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": map[string]any{"a": "***", "b": "*** (before)", "c": "***"}},
 		After:  map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": map[string]any{"a": "***", "b": "*** (after)", "d": "***"}},

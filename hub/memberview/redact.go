@@ -17,10 +17,8 @@ const (
 	redactedAfter  = "*** (after)"
 )
 
-// secretFields hold what nobody is shown. The annotation is where kubectl notes the whole object.
-var secretFields = [][]string{{"data"}, {"stringData"}}
-
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+// secretFields hold what nobody is shown. Of annotations, too: tools note whole objects there.
+var secretFields = [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}}
 
 func isSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
@@ -40,11 +38,6 @@ func redactBoth(before, after *unstructured.Unstructured) {
 	for _, path := range secretFields {
 		redactMaps(before, after, path)
 	}
-	for _, obj := range []*unstructured.Unstructured{before, after} {
-		if obj != nil {
-			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", lastApplied)
-		}
-	}
 }
 
 func redactMaps(before, after *unstructured.Unstructured, path []string) {
@@ -52,6 +45,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string) {
 	for key, value := range was {
 		other, both := is[key]
 		switch {
+		case strings.HasPrefix(key, hubv1.Prefix): // the hub's marks
 		case !both:
 			was[key] = redacted
 		case reflect.DeepEqual(value, other):
@@ -61,7 +55,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string) {
 		}
 	}
 	for key := range is {
-		if _, both := was[key]; !both {
+		if _, both := was[key]; !both && !strings.HasPrefix(key, hubv1.Prefix) {
 			is[key] = redacted
 		}
 	}

@@ -75,6 +75,7 @@ func HolderOf(annotations map[string]string) Holder {
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.certificate}},
+		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){}, // one request at a time on a connection
 		MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: answerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: 90 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}

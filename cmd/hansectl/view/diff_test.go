@@ -14,10 +14,10 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-func prometheus(replicas int, note string) map[string]any {
+func prometheus(replicas int) map[string]any {
 	return map[string]any{
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": map[string]any{"name": "web", "namespace": "monitoring"},
-		"spec": map[string]any{"replicas": replicas, "note": note},
+		"spec": map[string]any{"replicas": replicas, "note": ""},
 	}
 }
 
@@ -29,9 +29,9 @@ func TestDiff(t *testing.T) {
 		err    error
 		want   ClusterDiff
 	}{
-		"nothing differs": {memberview.DiffAnswer{Before: prometheus(3, ""), After: prometheus(3, "")}, nil, ClusterDiff{Cluster: "cn-sha-1"}},
+		"nothing differs": {memberview.DiffAnswer{Before: prometheus(3), After: prometheus(3)}, nil, ClusterDiff{Cluster: "cn-sha-1"}},
 		"a value differs": {
-			memberview.DiffAnswer{Before: prometheus(3, ""), After: prometheus(5, ""), Refused: suspended}, nil,
+			memberview.DiffAnswer{Before: prometheus(3), After: prometheus(5), Refused: suspended}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Differs: true, Refused: suspended, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster
 +++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
 @@ -5,4 +5,4 @@
@@ -51,7 +51,7 @@ func TestDiff(t *testing.T) {
 `},
 		},
 		"what cannot be said is an error": {
-			memberview.DiffAnswer{Before: prometheus(3, ""), Refused: &memberview.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no such path"}}, nil,
+			memberview.DiffAnswer{Before: prometheus(3), Refused: &memberview.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no such path"}}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Error: "OverrideInvalid: no such path"},
 		},
 		"what the hub does not answer is one, too": {memberview.DiffAnswer{}, errors.New("no replica"), ClusterDiff{Cluster: "cn-sha-1", Error: "no replica"}},
