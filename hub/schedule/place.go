@@ -117,36 +117,7 @@ func (f facts) follow(choice placement.Choice) plan {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, short("every cluster keeps what it has: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
-	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
-	for _, t := range d.Targets {
-		targets[t.Cluster] = true
-	}
-	for _, r := range d.Evict {
-		evict[r.Cluster] = true
-	}
-	for _, r := range d.Withdraw {
-		withdrawn[r.Cluster] = r
-	}
-	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
-		r, unselected := withdrawn[e.Name]
-		switch {
-		case targets[e.Name] && e.State == hubv1.TargetEvicting && winner.PlacementSpec().Replicas.Divides() && !f.isBack(e):
-			return e // what it had of the replicas, others have until it is well
-		case targets[e.Name]:
-			return present(e.Name)
-		case evict[e.Name]:
-			return f.evicted(restored(e), whenUnselected, winner.PlacementSpec())
-		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // leaving is settled for every kind of decision
-			return f.absent(e, r.Reason, whenUnselected)
-		}
-		return restored(e)
-	})
-	for _, t := range d.Targets {
-		if p.spec.Target(t.Cluster) == nil {
-			p.spec.Clusters = append(p.spec.Clusters, present(t.Cluster))
-		}
-	}
-	slices.SortFunc(p.spec.Clusters, byName)
+	p := f.entered(d, winner.PlacementSpec(), whenUnselected)
 	if wait := f.unanswered.wait(f, d, winner.PlacementSpec()); wait > 0 {
 		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "clusters and shares are chosen when every selected cluster has said whether it serves the kind")
 		p.again = earlier(p.again, wait)
@@ -171,6 +142,41 @@ func (f facts) follow(choice placement.Choice) plan {
 	p.others = names(choice.Others)
 	p.rejected = explained(d, winner.PlacementSpec().Spread != nil)
 	p.scheduled = f.withUnmoved(withRest(summary(p.spec, d, len(f.world.clusters)), rest, total), d)
+	return p
+}
+
+// entered settles the entries as a decision on clusters says.
+func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) plan {
+	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
+	for _, t := range d.Targets {
+		targets[t.Cluster] = true
+	}
+	for _, r := range d.Evict {
+		evict[r.Cluster] = true
+	}
+	for _, r := range d.Withdraw {
+		withdrawn[r.Cluster] = r
+	}
+	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		r, unselected := withdrawn[e.Name]
+		switch {
+		case targets[e.Name] && e.State == hubv1.TargetEvicting && spec.Replicas.Divides() && !f.isBack(e):
+			return e // what it had of the replicas, others have until it is well
+		case targets[e.Name]:
+			return present(e.Name)
+		case evict[e.Name]:
+			return f.evicted(restored(e), whenUnselected, spec)
+		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // leaving is settled for every kind of decision
+			return f.absent(e, r.Reason, whenUnselected)
+		}
+		return restored(e)
+	})
+	for _, t := range d.Targets {
+		if p.spec.Target(t.Cluster) == nil {
+			p.spec.Clusters = append(p.spec.Clusters, present(t.Cluster))
+		}
+	}
+	slices.SortFunc(p.spec.Clusters, byName)
 	return p
 }
 
