@@ -11,7 +11,13 @@ import (
 type claim struct {
 	kind  claimKind
 	value any // of claimSet, claimText and claimParts
+	claimant
+}
+
+// claimant is who claims.
+type claimant struct {
 	rule  RuleRef
+	maybe bool // a test may still have the rule skipped
 }
 
 type claimKind int
@@ -40,8 +46,8 @@ type node struct {
 
 // claims are gathered for rules of equal rank.
 type claims struct {
-	root    *node
-	rule    RuleRef
+	root *node
+	claimant
 	earlier []*change // of the same policy, and of this rank
 	current *change
 	budget  *budget
@@ -73,7 +79,7 @@ func (c *claims) enter(r *rankedRule) {
 	default:
 		c.earlier = nil
 	}
-	c.rule, c.current = r.ref, r.change
+	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
 // claim puts in what the current rule does. One whose guards are not met does nothing, unless an earlier rule of its policy may let them be met.
@@ -81,12 +87,13 @@ func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
 		g := &c.current.guards[i]
-		c.root.at(g.path).add(claim{kind: claimRead, rule: c.rule})
+		c.root.at(g.path).add(claim{kind: claimRead, claimant: c.claimant})
 		certain = certain && !slices.ContainsFunc(c.earlier, func(o *change) bool { return o.touches(g.path) })
 	}
 	if certain && c.current.unmet(state) != nil {
 		return
 	}
+	c.maybe = c.maybe || !certain
 	c.current.each(func(a action) *fault {
 		a.claim(c, state)
 		return nil
@@ -95,7 +102,7 @@ func (c *claims) claim(state map[string]any) {
 
 // ordered claims that nobody else touches what the path leads to.
 func (c *claims) ordered(path pointer) {
-	c.root.at(path).add(claim{kind: claimOrdered, rule: c.rule})
+	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
 
 // reshaped says whether an earlier rule of the policy may have other containers in the list.
@@ -137,8 +144,12 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand together.
+// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand together; unless it may be skipped.
 func (n *node) add(c claim) {
+	if c.maybe {
+		n.claims = append(n.claims, c)
+		return
+	}
 	for i := len(n.claims) - 1; i >= 0 && n.claims[i].rule.Policy == c.rule.Policy; i-- {
 		if o := n.claims[i]; o.kind == c.kind || o.kind.holds() && c.kind.holds() {
 			n.claims[i] = c
@@ -161,45 +172,47 @@ func (n *node) claimedBy(policy PolicyRef) bool {
 	return false
 }
 
-func (n *node) claimMerge(rule RuleRef, patch map[string]any, state any) {
+func (n *node) claimMerge(by claimant, patch map[string]any, state any) {
 	for key, v := range patch {
 		there, exists := child(state, key)
 		_, isObject := there.(map[string]any)
 		switch inner, ok := v.(map[string]any); {
 		case v == nil:
-			n.child(key).add(claim{kind: claimAbsent, rule: rule})
+			n.child(key).add(claim{kind: claimAbsent, claimant: by})
 		case !ok, exists && !isObject: // it takes the place of a list or scalar
-			n.child(key).add(claim{kind: claimSet, value: v, rule: rule})
+			n.child(key).add(claim{kind: claimSet, value: v, claimant: by})
 		case len(inner) == 0:
-			n.child(key).add(claim{kind: claimObject, rule: rule})
+			n.child(key).add(claim{kind: claimObject, claimant: by})
 		default:
-			n.child(key).claimMerge(rule, inner, there)
+			n.child(key).claimMerge(by, inner, there)
 		}
 	}
 }
 
-func (o *operation) claim(c *claims, state map[string]any) { c.root.claimOperation(c.rule, o, state) }
+func (o *operation) claim(c *claims, state map[string]any) {
+	c.root.claimOperation(c.claimant, o, state)
+}
 
-func (n *node) claimOperation(rule RuleRef, o *operation, state any) {
+func (n *node) claimOperation(by claimant, o *operation, state any) {
 	switch o.op {
 	case hubv1.PatchTest:
-		n.at(o.path).add(claim{kind: claimRead, rule: rule})
+		n.at(o.path).add(claim{kind: claimRead, claimant: by})
 	case hubv1.PatchReplace:
-		n.at(o.path).add(claim{kind: claimSet, value: o.value, rule: rule})
+		n.at(o.path).add(claim{kind: claimSet, value: o.value, claimant: by})
 	case hubv1.PatchAdd:
 		if where := touched(o.path, state); len(where) == len(o.path) {
-			n.at(where).add(claim{kind: claimSet, value: o.value, rule: rule})
+			n.at(where).add(claim{kind: claimSet, value: o.value, claimant: by})
 		} else {
-			n.at(where).add(claim{kind: claimOrdered, rule: rule})
+			n.at(where).add(claim{kind: claimOrdered, claimant: by})
 		}
 	case hubv1.PatchRemove:
-		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, claimant: by})
 	case hubv1.PatchMove:
-		n.at(touched(o.from, state)).add(claim{kind: claimOrdered, rule: rule})
-		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+		n.at(touched(o.from, state)).add(claim{kind: claimOrdered, claimant: by})
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, claimant: by})
 	case hubv1.PatchCopy:
-		n.at(o.from).add(claim{kind: claimRead, rule: rule})
-		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, rule: rule})
+		n.at(o.from).add(claim{kind: claimRead, claimant: by})
+		n.at(touched(o.path, state)).add(claim{kind: claimOrdered, claimant: by})
 	}
 }
 
@@ -237,8 +250,8 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two claims of a kind are enough: a third one agrees with both or is found out by the one of another policy.
-		if same := func(o *claim) bool { return o.kind == c.kind }; count(kept, same) < 2 {
+		// Two alike are enough: a third one agrees with both or is found out by the one of another policy.
+		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}
 	}

@@ -155,10 +155,10 @@ func (e *textEdit) claim(to *claims, state map[string]any) {
 		return
 	}
 	n := to.root.at(e.path)
-	n.add(claim{kind: claimText, value: string(e.format), rule: to.rule})
-	n.claimMerge(to.rule, e.merge, parsed.value)
+	n.add(claim{kind: claimText, value: string(e.format), claimant: to.claimant})
+	n.claimMerge(to.claimant, e.merge, parsed.value)
 	for i := range e.ops {
-		n.claimOperation(to.rule, &e.ops[i], parsed.value)
+		n.claimOperation(to.claimant, &e.ops[i], parsed.value)
 	}
 }
 

@@ -198,7 +198,7 @@ func (i *imageChange) claim(c *claims, _ map[string]any) {
 			value = before
 		}
 	}
-	n.add(claim{kind: claimParts, value: value, rule: c.rule})
+	n.add(claim{kind: claimParts, value: value, claimant: c.claimant})
 }
 
 func (i *imageChange) touches(path pointer) bool {

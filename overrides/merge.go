@@ -25,7 +25,7 @@ func (m *mergeChange) apply(doc map[string]any, _ *budget) *fault {
 
 func (m *mergeChange) claim(c *claims, state map[string]any) {
 	at, _ := m.at.lookup(state)
-	c.root.at(m.at).claimMerge(c.rule, m.patch, at)
+	c.root.at(m.at).claimMerge(c.claimant, m.patch, at)
 }
 
 // touches is true if the patch sets or removes what the path leads to. An object on the way changes nothing by itself.
