@@ -32,8 +32,15 @@ func conditionsOf(obj *unstructured.Unstructured) []condition {
 			out = append(out, readConditions(entry)...)
 		}
 	}
+	for i := range out {
+		if opposite := opposites[out[i].status]; out[i].kind == "NotReady" && opposite != "" {
+			out[i].kind, out[i].status = "Ready", opposite // so say those of Strimzi
+		}
+	}
 	return out
 }
+
+var opposites = map[string]string{"True": "False", "False": "True"}
 
 func readConditions(status map[string]any) []condition {
 	list, _ := status["conditions"].([]any)
@@ -88,10 +95,11 @@ var positive = []string{
 // False of the other ones is judged by its reason.
 var refusing = map[string]bool{"Accepted": true, "ResolvedRefs": true, "Synced": true, "Reconciled": true, "Succeeded": true, "Valid": true}
 
-// negative types: True says that something failed. Those with these endings are meant as well.
+// negative types: True says that something failed. Those with these endings and beginning are meant as well.
 var (
 	negative        = []string{"Stalled", "Degraded", "Failed", "Failure", "Fallback", "Unhealthy", "InvalidSpec"}
 	negativeEndings = []string{"Error", "Failure", "Failed"}
+	failedPrefix    = "Failed"
 )
 
 // underway types: True says that something is being done, False with a reason of failure that it did not come to its end.
@@ -106,7 +114,7 @@ var attempts = []string{"Issuing"}
 
 // partEndings are endings of positive types that speak for a part of the object. They are asked only if nothing speaks for the whole:
 // who says Ready has weighed the parts.
-var partEndings = []string{"Ready", "Available", "Healthy", "Synced", "Succeeded", "Success", "Complete", "Reachable"}
+var partEndings = []string{"Ready", "Available", "Healthy", "Synced", "Succeeded", "Success", "Complete", "Reachable", "Active"}
 
 // podsNotReady are the reasons of the Prometheus operator's Available condition while it is False or Degraded. They are not a
 // failure to reconcile, which it reports in Reconciled.
@@ -137,7 +145,7 @@ const (
 // roleOf a type of condition, of a kind with these columns.
 func roleOf(kind string, c Conventions) role {
 	switch {
-	case slices.Contains(negative, kind), slices.ContainsFunc(negativeEndings, func(end string) bool { return strings.HasSuffix(kind, end) }):
+	case slices.Contains(negative, kind), strings.HasPrefix(kind, failedPrefix), slices.ContainsFunc(negativeEndings, func(end string) bool { return strings.HasSuffix(kind, end) }):
 		return roleNegative
 	case slices.Contains(positive, kind), slices.ContainsFunc(c.Columns, func(column Column) bool { return column.Condition == kind }):
 		return roleWhole

@@ -91,7 +91,7 @@ func fieldsOf(path, below string) []string {
 // telling are names of columns, in lower case, whose value says how an object fares.
 var telling = []string{
 	"status", "state", "phase", "ready", "health", "healthy", "available", "synced", "reconciled", "accepted", "programmed", "installed",
-	"succeeded", "valid",
+	"succeeded", "valid", "robustness",
 }
 
 func readColumn(c apiextensionsv1.CustomResourceColumnDefinition) (Column, bool) {

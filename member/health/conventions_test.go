@@ -126,6 +126,16 @@ func TestAssessByConventions(t *testing.T) {
 		"a phase may be a sentence": {
 			manifest: widget("status: {phase: The upgrade has failed}"), want: Verdict{degraded, "TheUpgradeHasFailed", "phase is The upgrade has failed"},
 		},
+		"the first word of a sentence counts": {
+			manifest: widget("status: {state: Provisioning the first server}"), want: Verdict{progressing, "ProvisioningTheFirstServer", "state is Provisioning the first server"},
+		},
+		"not ready is the opposite of ready": {
+			manifest: widget("status: {conditions: [{type: NotReady, status: 'True', reason: Creating, message: broker 0}]}"), want: Verdict{progressing, "Creating", "broker 0"},
+		},
+		"not ready because of a failure": {
+			manifest: widget("status: {conditions: [{type: NotReady, status: 'True', reason: InvalidResourceException}]}"),
+			want:     Verdict{degraded, "InvalidResourceException", "condition Ready is False"},
+		},
 		"a sentence that tells of no error": {manifest: widget("status: {phase: Running without errors}"), want: Verdict{Health: healthy}},
 		"prose is no phase": {
 			manifest: widget("status: {phase: '" + longText + " failed'}"), want: Verdict{Health: healthy},

@@ -13,14 +13,14 @@ import (
 var (
 	wordsFailed = []string{
 		"failed", "failure", "error", "degraded", "crashloopbackoff", "unhealthy", "unavailable", "red", "healtherr", "invalid", "rejected",
-		"aborted", "lost", "broken", "stalled", "unrecoverable", "imagepullbackoff", "expired", "crashed", "unschedulable",
+		"aborted", "lost", "broken", "stalled", "unrecoverable", "imagepullbackoff", "expired", "crashed", "unschedulable", "faulted",
 	}
 	wordsOnTheirWay = []string{
 		"pending", "creating", "updating", "provisioning", "initializing", "starting", "progressing", "installing", "upgrading",
 		"reconciling", "scaling", "scalingup", "scalingdown", "deleting", "terminating", "stopping", "unknown", "inprogress", "new", "waiting",
 		"bootstrap", "bootstrapping", "expanding", "rolling", "rollingout", "migrating", "migratingdata", "applyingchanges", "configuring",
 		"restoring", "resizing", "restarting", "recovering", "connecting", "deploying", "missing", "outofsync", "yellow", "healthwarn",
-		"maintenance", "queued", "preparing", "rollingback",
+		"maintenance", "queued", "preparing", "rollingback", "setting",
 	}
 	// Words of objects that stand still. They do so as they should if their spec asks for it.
 	wordsStopped = []string{"paused", "suspended", "stopped", "hibernated"}
@@ -29,16 +29,18 @@ var (
 // longestPhase is the longest text that is taken for a phase; what is longer is prose.
 const longestPhase = 128
 
-// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then words of failure in it count.
+// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts, and words of failure
+// wherever they are.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
+	first, _, sentence := strings.Cut(text, " ")
 	switch {
-	case slices.Contains(wordsStopped, word) && !paused:
-		return hubv1.HealthProgressing
-	case slices.Contains(wordsOnTheirWay, word):
-		return hubv1.HealthProgressing
 	case slices.Contains(wordsFailed, word), tellsFailure(word):
 		return hubv1.HealthDegraded
+	case slices.Contains(wordsStopped, word) && !paused, slices.Contains(wordsOnTheirWay, word):
+		return hubv1.HealthProgressing
+	case sentence && slices.Contains(wordsOnTheirWay, letters(first)):
+		return hubv1.HealthProgressing
 	}
 	return ""
 }
