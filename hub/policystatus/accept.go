@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
@@ -67,6 +68,9 @@ func Readable(p hubv1.PlacementObject) error {
 		if _, err := health.Compile(text); err != nil {
 			return fmt.Errorf("spec.statusAggregation.healthExpression: %w", err)
 		}
+	}
+	if _, err := rollup.NewRules(p.PlacementSpec().StatusAggregation); err != nil {
+		return fmt.Errorf("spec.%w", err)
 	}
 	return readableResources(p.PlacementSpec().ResourceSelectors)
 }

@@ -9,7 +9,8 @@
 //     the member object contradicts it.
 //   - A time moves only when the thing that it dates does.
 //   - A row says Withdrawn only for the absence that the binding asks for now: an entry is dropped because of it.
-//   - The merged status is an allow-list by schema. What cannot be merged honestly is left out and named.
+//   - The merged status is an allow-list by schema, with the Rules of a placement before it. What cannot be merged honestly, or is not
+//     as the schema wants it, is left out and named.
 //
 // Not decided here: when something is written, and whether the hub object's status may be written at all (hub/report); the
 // condition Scheduled, the decision and the other placements (hub/schedule), which are kept as they are.

@@ -1,0 +1,43 @@
+package policystatus
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestReadable(t *testing.T) {
+	tests := map[string]struct {
+		aggregation hubv1.StatusAggregation
+		says        string // empty: nothing is wrong
+	}{
+		"expressions that can be read": {aggregation: hubv1.StatusAggregation{
+			HealthExpression: "object.status.ok",
+			Reducers:         []hubv1.StatusReducer{{Path: "/status/a", Reducer: hubv1.ReducerCEL, Expression: "values.size()"}, {Path: "/status/b", Reducer: hubv1.ReducerSum}},
+		}},
+		"a reducer that reads what there is not": {
+			aggregation: hubv1.StatusAggregation{Reducers: []hubv1.StatusReducer{
+				{Path: "/status/b", Reducer: hubv1.ReducerSum}, {Path: "/status/a", Reducer: hubv1.ReducerCEL, Expression: "value + 1"},
+			}},
+			says: "spec.statusAggregation.reducers[1].expression: line 1, column 1: undeclared reference to 'value'",
+		},
+		"a reducer that gives what JSON does not have": {
+			aggregation: hubv1.StatusAggregation{Reducers: []hubv1.StatusReducer{{Path: "/status/a", Reducer: hubv1.ReducerCEL, Expression: "duration('1s')"}}},
+			says:        "spec.statusAggregation.reducers[0].expression: gives a value of type google.protobuf.Duration, which JSON does not have: convert it, such as with string()",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation}}
+			got := ""
+			if err := Readable(p); err != nil {
+				got = err.Error()
+			}
+			if got != tc.says {
+				t.Errorf("got %q, want %q", got, tc.says)
+			}
+		})
+	}
+}
