@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -190,9 +189,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	})
 	conventions := &conventions{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
 	wishes := newWishes(f.reread)
-	if err := wishes.watch(ctx, mgr.GetCache()); err != nil {
-		return err
-	}
 	hubKinds, err := newHubKinds(ctx, mgr.GetConfig())
 	if err != nil {
 		return err
@@ -211,17 +207,25 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	dispatcher = dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
-		Misfits: func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
-			return misfits(hubKinds.Faults(ctx, manifest))
-		},
+		Misfits:                hubMisfits(hubKinds),
 	})
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
 
 	store.OnChange(func(id hubv1.ObjectIdentity) {
-		state, _ := store.State(id.GroupKind())
-		dispatcher.WakeObject(ctx, id, !state.Told)
+		if state, _ := store.State(id.GroupKind()); !state.Told {
+			return // a list of thousands must not hold up the changes that follow it
+		}
+		dispatcher.WakeObject(ctx, id)
 		reporter.WakeObject(id)
+	})
+	store.OnState(func(gk schema.GroupKind) {
+		go func() {
+			dispatcher.WakeKind(ctx, gk)
+			for _, id := range store.List(gk) {
+				reporter.WakeObject(id)
+			}
+		}()
 	})
 	scheduler.OnDecision(reporter.WakeDecided)
 	scheduler.OnWanted(func(kinds []schema.GroupKind) {
@@ -244,31 +248,25 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	})
 	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
 
-	for _, c := range []interface {
-		SetupWithManager(manager.Manager) error
-	}{scheduler, reporter, members} {
-		if err := c.SetupWithManager(mgr); err != nil {
-			return err
-		}
-	}
-	if err := policies.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
-	if err := dispatcher.Watch(ctx, mgr.GetCache()); err != nil {
-		return err
-	}
-	if err := addAdmission(mgr, o, store, hubKinds); err != nil {
-		return err
-	}
-	if err := addViews(mgr, views, f, dispatcher, shards); err != nil {
-		return err
-	}
-	for _, r := range []manager.Runnable{store, everywhere(func(ctx context.Context) error {
-		wishes.ready(ctx)
-		return shards.coordinator.Run(ctx, func(ctx context.Context) error { return links.Start(ctx, f) })
-	})} {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("adding %T: %w", r, err)
+	for _, add := range []func() error{
+		func() error { return scheduler.SetupWithManager(mgr) },
+		func() error { return reporter.SetupWithManager(mgr) },
+		func() error { return members.SetupWithManager(mgr) },
+		func() error { return policies.SetupWithManager(ctx, mgr) },
+		func() error { return dispatcher.Watch(ctx, mgr.GetCache()) },
+		func() error { return wishes.watch(ctx, mgr.GetCache()) },
+		func() error { return addAdmission(mgr, o, store, hubKinds) },
+		func() error { return addViews(mgr, views, f, dispatcher, shards) },
+		func() error { return mgr.Add(store) },
+		func() error {
+			return mgr.Add(everywhere(func(ctx context.Context) error {
+				wishes.ready(ctx)
+				return shards.coordinator.Run(ctx, func(ctx context.Context) error { return links.Start(ctx, f) })
+			}))
+		},
+	} {
+		if err := add(); err != nil {
+			return fmt.Errorf("adding the parts of the hub: %w", err)
 		}
 	}
 	return nil
@@ -298,7 +296,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		m := &memberCluster{name: name, isHub: c.ID == string(hubUID)}
 		m.kinds, err = newKinds(ctx, c, func(gk schema.GroupKind) {
 			m.Retry(gk)
-			dispatcher.WakeKind(ctx, name, gk)
+			dispatcher.WakeKind(ctx, gk, name)
 		}, func() { links.LookAgain(name) })
 		if err != nil {
 			return nil, err
@@ -325,13 +323,14 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 				case gone: // first, so that it is known by the time the row is made
 					dispatcher.Vanished(cluster, id.BindingKey(), o)
 				case content:
-					state, _ := m.Observer.State(o.GVK)
-					dispatcher.Observed(cluster, id.BindingKey(), o, !state.Told)
+					if state, _ := m.Observer.State(o.GVK); state.Told { // OnState wakes all of the first list
+						dispatcher.Observed(cluster, id.BindingKey(), o)
+					}
 				}
 				reporter.Wake(id.BindingKey(), cluster)
 			},
 			OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
-				go dispatcher.WakeKind(ctx, cluster, gvk.GroupKind())
+				go dispatcher.WakeKind(ctx, gvk.GroupKind(), cluster)
 			},
 		})
 		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +53,14 @@ func (c *memberCluster) Fit(ctx context.Context, manifest *unstructured.Unstruct
 // Misfits implements member.Cluster.
 func (c *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(c.kinds.Faults(ctx, manifest))
+}
+
+// hubMisfits says what of a manifest the hub's own schema does not take. Whether a field exists is for the member to say: an override may set one
+// that a newer definition there has.
+func hubMisfits(kinds *served.Kinds) func(context.Context, *unstructured.Unstructured) []member.Misfit {
+	return func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+		return misfits(slices.DeleteFunc(kinds.Faults(ctx, manifest), func(f values.Fault) bool { return f.Message == values.Undeclared }))
+	}
 }
 
 func misfits(faults []values.Fault) []member.Misfit {

@@ -94,6 +94,9 @@ type Fault struct {
 	Value string
 }
 
+// Undeclared is the message about a field that the schema does not have.
+const Undeclared = "is not a field of the schema"
+
 // String is such as `/spec/replicas must be an integer, not "three"`.
 func (f Fault) String() string {
 	if f.Value == "" {
@@ -131,7 +134,7 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 		part, known := s.at(step)
 		c.path = append(c.path, step)
 		if !known {
-			c.fault("is not a field of the schema", nil)
+			c.fault(Undeclared, nil)
 			return c.found()
 		}
 		s = part
@@ -279,7 +282,7 @@ func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 		if i, ok := slices.BinarySearch(s.names, name); ok {
 			c.value(s.parts[i], object[name])
 		} else if !s.open {
-			c.fault("is not a field of the schema", object[name])
+			c.fault(Undeclared, object[name])
 		} else {
 			c.value(s.values, object[name])
 		}

@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +68,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	saysAll(t, err, "Widget.test.hanse.dev "+ns+"/sized in cluster "+shanghai, "/spec/size must be one of", `not "huge"`)
 	fine := override(t, ns, "fine", replicasRule("five", 5, hubv1.RuleClusters{Names: []string{shanghai}}))
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
+	wrongPrometheus(t, ns)
 	lacksRights(t, ns)
 
 	// Away: what is placed goes on, and no policy is taken.
@@ -76,6 +81,111 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	startReviewing(t)
 	eventually(t, normal, func() error { return specOn(ctx, shanghai, w, "note", "later") })
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 3) })
+
+	// What the role grants for this was used, and sufficed.
+	eventually(t, normal, func() error {
+		used, refused, err := readAudit(suite.Hub.AuditLog, math.MaxInt64, "system:serviceaccount:"+hubv1.SystemNamespace+":hanse-hub")
+		if err != nil {
+			return err
+		}
+		refused = slices.DeleteFunc(refused, func(what string) bool { return slices.Contains(provoked, what) })
+		if len(refused) > 0 {
+			return fmt.Errorf("refused: %q", refused)
+		}
+		for _, what := range []string{
+			"get admissionregistration.k8s.io/validatingwebhookconfigurations", "patch admissionregistration.k8s.io/validatingwebhookconfigurations",
+			"update /secrets", "create authorization.k8s.io/subjectaccessreviews",
+		} {
+			if !used[what] {
+				return fmt.Errorf("%s was not used", what)
+			}
+		}
+		return nil
+	})
+}
+
+// TestAnOverrideThatAMemberDoesNotTakeIsNotSent has a definition on one member that knows fewer sizes than the hub's.
+func TestAnOverrideThatAMemberDoesNotTakeIsNotSent(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "narrow")
+	placeWidgets(t, ns, shanghai, singapore)
+	must(t, suite.Hub.Create(ctx, w))
+	for _, member := range []string{shanghai, singapore} {
+		eventually(t, normal, func() error { return rowIs(ctx, w, member, metav1.ConditionTrue, "") })
+	}
+	narrow(t, singapore)
+	override(t, ns, "large", hubv1.OverrideRule{Name: "large", MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"size":"large"}}`)}})
+	eventually(t, normal, func() error { return specOn(ctx, shanghai, w, "size", "large") })
+	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionFalse, hubv1.ReasonOverrideInvalid) })
+	for _, words := range []string{"OverridePolicy " + ns + "/large", "/spec/size must be one of \"small\", \"medium\", not \"large\"", "by the cluster's schema"} {
+		must(t, rowSays(ctx, w, singapore, words))
+	}
+	must(t, specOn(ctx, singapore, w, "size", ""))
+
+	restoreCRD(t, singapore)
+	eventually(t, prompt, func() error { return specOn(ctx, singapore, w, "size", "large") })
+	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
+}
+
+// narrow takes a size out of a member's definition of Widgets until the test ends.
+func narrow(t *testing.T, member string) {
+	t.Helper()
+	t.Cleanup(func() { restoreCRD(t, member) })
+	var crd apiextensionsv1.CustomResourceDefinition
+	must(t, suite.Members[member].Get(t.Context(), types.NamespacedName{Name: "widgets.test.hanse.dev"}, &crd))
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["size"] = apiextensionsv1.JSONSchemaProps{
+		Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"small"`)}, {Raw: []byte(`"medium"`)}},
+	}
+	must(t, suite.Members[member].Update(t.Context(), &crd))
+	eventually(t, normal, func() error {
+		document, err := rawGet(t.Context(), member, "/openapi/v3/apis/test.hanse.dev/v1")
+		if err == nil && contains(document, `"large"`) {
+			err = fmt.Errorf("%s still publishes the size large", member)
+		}
+		return err
+	})
+}
+
+// wrongPrometheus shows that an override is compared with a definition that a real operator brings.
+func wrongPrometheus(t *testing.T, ns string) {
+	t.Helper()
+	ctx := t.Context()
+	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator", "prometheuses")
+	must(t, err)
+	for _, crd := range documents(t, crds) {
+		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
+		must(t, suite.Hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership))
+	}
+	web := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2)}}}
+	web.SetAPIVersion("monitoring.coreos.com/v1")
+	web.SetKind("Prometheus")
+	web.SetNamespace(ns)
+	web.SetName("web")
+	eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, web.DeepCopy())) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
+	selector := hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}
+	place(t, ns, "prometheuses", selector, hubv1.PlacementSpec{Clusters: everyCluster()})
+	policy := overrideOf(ns, "prometheuses", hubv1.OverrideRule{
+		Name: "p", Clusters: &hubv1.RuleClusters{Names: []string{frankfurt}},
+		MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"replicas":"two","logLevel":"loud","resources":{"limits":{"memory":true}}}}`)},
+	})
+	policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{selector}
+	eventually(t, normal, func() error {
+		err := suite.Hub.Create(ctx, policy.DeepCopy(), client.DryRunAll)
+		if err == nil {
+			return errors.New("the policy is taken")
+		}
+		for _, words := range []string{
+			"Prometheus.monitoring.coreos.com " + ns + "/web in cluster " + frankfurt + ": ", "/spec/replicas must be an integer, not \"two\"",
+			"/spec/logLevel must be one of ", "not \"loud\"", "/spec/resources/limits/memory must ",
+		} {
+			if !strings.Contains(err.Error(), words) {
+				return fmt.Errorf("%w: does not say %q", err, words)
+			}
+		}
+		return nil
+	})
 }
 
 // lacksRights shows that who may write policies may not place what they have no rights on.
