@@ -1,6 +1,6 @@
 package operators
 
-// modules are the operators of the samples. Each is a release of which the module proxy and the checksum database know.
+// modules are the operators of the samples, by path and version. `go mod download -json path@version` prints the sum of another one.
 var modules = []module{
 	{"github.com/argoproj/argo-rollouts@v1.8.3", "h1:blbtQva4IK9r6gFh+dWkCrLnFdPOWiv9ubQYu36qeaA=", []string{
 		"manifests/crds/rollout-crd.yaml",
