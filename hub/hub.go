@@ -212,21 +212,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
 
-	store.OnChange(func(id hubv1.ObjectIdentity) {
-		if state, _ := store.State(id.GroupKind()); !state.Told {
-			return // a list of thousands must not hold up the changes that follow it
-		}
-		dispatcher.WakeObject(ctx, id)
-		reporter.WakeObject(id)
-	})
-	store.OnState(func(gk schema.GroupKind) {
-		go func() {
-			dispatcher.WakeKind(ctx, gk)
-			for _, id := range store.List(gk) {
-				reporter.WakeObject(id)
-			}
-		}()
-	})
+	followTemplates(ctx, store, dispatcher, reporter)
 	scheduler.OnDecision(reporter.WakeDecided)
 	scheduler.OnWanted(func(kinds []schema.GroupKind) {
 		hubKinds.Expect(groupsOf(kinds))
@@ -270,6 +256,25 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 		}
 	}
 	return nil
+}
+
+// followTemplates wakes what follows a hub object that has changed.
+func followTemplates(ctx context.Context, store *templates.Store, dispatcher *dispatch.Dispatcher, reporter *report.Reporter) {
+	store.OnChange(func(id hubv1.ObjectIdentity) {
+		if state, _ := store.State(id.GroupKind()); !state.Told {
+			return // a list of thousands must not hold up the changes that follow it
+		}
+		dispatcher.WakeObject(ctx, id)
+		reporter.WakeObject(id)
+	})
+	store.OnState(func(gk schema.GroupKind) {
+		go func() {
+			dispatcher.WakeKind(ctx, gk)
+			for _, id := range store.List(gk) {
+				reporter.WakeObject(id)
+			}
+		}()
+	})
 }
 
 // joiner makes the two sides of a member and starts its work.
