@@ -127,28 +127,27 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind that name the cluster, behind whatever changes now: the member serves the kind now, or no
-// longer, or its objects there have been read.
-func (d *Dispatcher) WakeKind(ctx context.Context, cluster string, gk schema.GroupKind) {
+// WakeKind queues the bindings of one kind behind whatever changes now, for one cluster, that serves the kind now or no longer or whose copies
+// have been read, or for all targets: the hub's objects have been read.
+func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
-		return hubv1.ObjectOf(b).GroupKind() == gk && b.BindingSpec().Target(cluster) != nil
-	}, cluster)
+		return hubv1.ObjectOf(b).GroupKind() == gk
+	}, cluster...)
 }
 
-// WakeObject queues the binding of a hub object for all its targets; one of the first list behind whatever changes now.
-func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity, first bool) {
+// WakeObject queues the binding of a hub object for all its targets.
+func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := d.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
 		return // it has no binding yet: the binding's own event will wake it
 	}
-	d.wakeBinding(b, priorityOf(first))
+	d.wakeBinding(b, normalPriority)
 }
 
-// Observed queues one binding for one cluster: its object there changed, or is one of the first list. Our own write that came back changes
-// nothing.
-func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation, first bool) {
+// Observed queues one binding for one cluster: its object there changed. Our own write that came back changes nothing.
+func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
 	if q := d.queue(cluster); q != nil && !q.recall(binding).wrote(seen) {
-		q.add(binding, priorityOf(first)+q.rankOf(binding))
+		q.add(binding, normalPriority+q.rankOf(binding))
 	}
 }
 

@@ -50,7 +50,7 @@ func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 		}
 		q := w.dispatcher.queue("eu")
 		for _, key := range keys {
-			w.dispatcher.Observed("eu", key, member.Observation{}, false)
+			w.dispatcher.Observed("eu", key, member.Observation{})
 		}
 		if round%2 == 0 { // every other one goes before it has begun
 			w.eventually(10*time.Second, func() string {

@@ -20,14 +20,6 @@ const (
 	topClass = 4
 )
 
-// priorityOf is that of what a first list brings, or of a change.
-func priorityOf(first bool) int {
-	if first {
-		return lowPriority
-	}
-	return normalPriority
-}
-
 // rank is how early a kind goes among keys that are due together: what others need goes first.
 func rank(gk schema.GroupKind) int {
 	switch {

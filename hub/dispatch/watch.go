@@ -159,7 +159,13 @@ func handler[T client.Object](f func(before, after T, priority int)) toolscache.
 		return t
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, first bool) { f(none, as(obj), priorityOf(first)) },
+		AddFunc: func(obj any, first bool) {
+			priority := normalPriority
+			if first {
+				priority = lowPriority
+			}
+			f(none, as(obj), priority)
+		},
 		UpdateFunc: func(before, after any) { f(as(before), as(after), normalPriority) },
 		DeleteFunc: func(obj any) { f(as(obj), none, normalPriority) },
 	}

@@ -104,25 +104,28 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 			func(d *Dispatcher) { handler(d.bindingChanged).OnAdd(&holds, false) }, []int{normalPriority},
 		},
 		"a policy of the first list": {
-			func(d *Dispatcher) { d.policyChanged(t.Context(), nil, policy, priorityOf(true)) }, []int{lowPriority},
+			func(d *Dispatcher) { d.policyChanged(t.Context(), nil, policy, lowPriority) }, []int{lowPriority},
 		},
 		"a placement of the first list": {
-			func(d *Dispatcher) { d.placementChanged(t.Context(), nil, placement, priorityOf(true)) }, []int{lowPriority},
-		},
-		"an object of the first list": {
-			func(d *Dispatcher) { d.WakeObject(t.Context(), id, true) }, []int{lowPriority},
+			func(d *Dispatcher) { d.placementChanged(t.Context(), nil, placement, lowPriority) }, []int{lowPriority},
 		},
 		"an object that changed": {
-			func(d *Dispatcher) { d.WakeObject(t.Context(), id, false) }, []int{normalPriority},
-		},
-		"a copy of the first list": {
-			func(d *Dispatcher) { d.Observed("eu", id.BindingKey(), member.Observation{}, true) }, []int{lowPriority},
+			func(d *Dispatcher) { d.WakeObject(t.Context(), id) }, []int{normalPriority},
 		},
 		"a copy that changed": {
-			func(d *Dispatcher) { d.Observed("eu", id.BindingKey(), member.Observation{}, false) }, []int{normalPriority},
+			func(d *Dispatcher) { d.Observed("eu", id.BindingKey(), member.Observation{}) }, []int{normalPriority},
 		},
-		"a kind whose copies have been read": {
-			func(d *Dispatcher) { d.WakeKind(t.Context(), "eu", schema.GroupKind{Kind: "Widget"}) }, []int{lowPriority},
+		"a kind whose copies on a cluster have been read": {
+			func(d *Dispatcher) { d.WakeKind(t.Context(), schema.GroupKind{Kind: "Widget"}, "eu") }, []int{lowPriority},
+		},
+		"a kind that has been read on another cluster": {
+			func(d *Dispatcher) { d.WakeKind(t.Context(), schema.GroupKind{Kind: "Widget"}, "us") }, nil,
+		},
+		"a kind that has been read on the hub": {
+			func(d *Dispatcher) { d.WakeKind(t.Context(), schema.GroupKind{Kind: "Widget"}) }, []int{lowPriority},
+		},
+		"another kind": {
+			func(d *Dispatcher) { d.WakeKind(t.Context(), schema.GroupKind{Kind: "Gadget"}) }, nil,
 		},
 	}
 	for name, tc := range tests {

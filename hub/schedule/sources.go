@@ -297,17 +297,16 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.ctx, s.queue
 }
 
-// wakeObject queues an object.
+// wakeObject queues an object that changed. What the first list of its kind brings waits for wakeKind: a list of thousands must not hold up
+// the changes that follow it.
 func (s *Scheduler) wakeObject(id key) {
-	ctx, q := s.leading()
+	_, q := s.leading()
 	if q == nil {
 		return
 	}
-	if state, _ := s.Templates.State(id.GroupKind()); !state.Told {
-		s.replay(ctx, q, id)
-		return
+	if state, _ := s.Templates.State(id.GroupKind()); state.Told {
+		q.Add(id)
 	}
-	q.Add(id)
 }
 
 func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
@@ -316,11 +315,14 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// wakeKind queues what has bindings of a kind: whether its objects can be read has changed.
+// wakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has changed.
 func (s *Scheduler) wakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {
 		return
 	}
-	addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
+	go func() {
+		s.replay(ctx, q, s.Templates.List(gk)...)
+		addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
+	}()
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -53,24 +52,33 @@ func (s stateOf) State(schema.GroupKind) (kindwatch.State, bool) {
 	return kindwatch.State{Synced: true, Told: s.told}, true
 }
 
-func TestAnObjectOfTheFirstListGoesBehindChanges(t *testing.T) {
-	for name, tc := range map[string]struct {
-		told bool
-		want int
-	}{
-		"while the list is told": {false, handler.LowPriority},
-		"after it was":           {true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := priorityqueue.New[key]("test")
-			defer q.ShutDown()
-			known := key{Kind: "Widget", Namespace: "n", Name: "a"}
-			s := &Scheduler{Options: Options{Client: oneBinding{id: known}, Templates: stateOf{told: tc.told}}, ctx: t.Context(), queue: q}
-			s.wakeObject(known)
-			if _, got, _ := q.GetWithPriority(); got != tc.want {
-				t.Errorf("queued at priority %d, want %d", got, tc.want)
-			}
-		})
+func (s stateOf) List(schema.GroupKind) []key {
+	return []key{{Kind: "Widget", Namespace: "n", Name: "known"}, {Kind: "Widget", Namespace: "n", Name: "new"}}
+}
+
+// nothingListed lists nothing, and has the binding of one object.
+type nothingListed struct{ oneBinding }
+
+func (nothingListed) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
+	q := priorityqueue.New[key]("test")
+	defer q.ShutDown()
+	known, made := key{Kind: "Widget", Namespace: "n", Name: "known"}, key{Kind: "Widget", Namespace: "n", Name: "new"}
+	s := &Scheduler{Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, ctx: t.Context(), queue: q}
+	s.wakeObject(known)
+	s.Templates = stateOf{told: true}
+	changed := key{Kind: "Widget", Namespace: "n", Name: "changed"}
+	s.wakeObject(changed)
+	if got, _ := q.Get(); got != changed {
+		t.Errorf("%s was queued before the list was whole", got)
+	}
+	s.wakeKind(known.GroupKind())
+	for i, want := range []key{made, known} {
+		got, _ := q.Get()
+		if got != want {
+			t.Errorf("%s is number %d of the list, want %s", got, i+1, want)
+		}
 	}
 }
 
