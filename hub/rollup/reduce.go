@@ -45,6 +45,10 @@ var reducers = map[hubv1.Reducer]reducer{
 
 // reduce merges a field by the placement's rule. As long as it is not known what a target has there, or has not, the field is left out.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
+	reduce := m.rules.reducers[path]
+	if reduce == nil {
+		return nil, omitted // its expression cannot be read
+	}
 	values := make([]report, 0, len(m.parts))
 	known := false
 	for _, p := range m.parts {
@@ -57,10 +61,6 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	}
 	if !known {
 		return nil, silent
-	}
-	reduce := m.rules.reducers[path]
-	if reduce == nil {
-		return nil, omitted
 	}
 	f := reduced{list: n.kind == "array", words: severities}
 	if own, ok := severityOf(m.schema.kind, name, n); ok && m.path == "" {

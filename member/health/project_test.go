@@ -41,6 +41,21 @@ func TestProject(t *testing.T) {
 			status: "{lastSync: '2026-01-01T00:00:00Z', notAfter: '2030-01-01T00:00:00Z', lastFailureTime: '2026-01-01T00:00:00+01:00'}",
 			want:   `{"lastFailureTime":"2026-01-01T00:00:00+01:00","notAfter":"2030-01-01T00:00:00Z"}`,
 		},
+		"lists of named entries keep what can be merged of them": {
+			status: "{pools: [{name: web, readyReplicas: 2, image: v1, phase: Ready, nodeName: n1, notAfter: '2030-01-01T00:00:00Z', conditions: [{type: Ready, status: 'True', message: fine}]}]}",
+			want:   `{"pools":[{"conditions":[{"status":"True","type":"Ready"}],"name":"web","notAfter":"2030-01-01T00:00:00Z","phase":"Ready","readyReplicas":2}]}`,
+		},
+		"lists in them as well": {
+			status: "{pools: [{name: web, zones: [{zone: a, replicas: 2}]}]}", want: `{"pools":[{"name":"web","zones":[{"replicas":2,"zone":"a"}]}]}`,
+		},
+		"a list in which nothing can be merged is dropped": {
+			status: "{resources: [{kind: Service, name: web, status: Synced}]}", want: "",
+		},
+		"a list of entries without names is dropped": {status: "{pools: [{readyReplicas: 2}]}", want: ""},
+		"a list of 17 entries is dropped": {
+			status: "{pools: [" + strings.Repeat("{name: web, readyReplicas: 2}, ", 17) + "]}", want: "",
+		},
+		"names that projections use themselves are dropped": {status: "{'~': 1, /a: 2, replicas: 3}", want: `{"replicas":3}`},
 		"conditions that are no list are dropped": {
 			status: "{conditions: {a: 1}, replicas: 1}", want: `{"replicas":1}`,
 		},
@@ -170,5 +185,74 @@ func BenchmarkProject(b *testing.B) {
 	}
 	for b.Loop() {
 		Project(status)
+	}
+}
+
+func TestProjectKeepsWhatIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		status string
+		paths  []string
+		want   string
+	}{
+		"whatever it is":             {status: "{tags: [a, b], lag: 0.5, at: '2030-01-01T00:00:00Z'}", paths: []string{"/status/tags", "/status/lag", "/status/at"}, want: `{"/at":"2030-01-01T00:00:00Z","/lag":0.5,"/tags":["a","b"]}`},
+		"beside what is kept anyway": {status: "{disk: {used: 1Gi}}", paths: []string{"/status/disk/used"}, want: `{"/disk/used":"1Gi","disk":{"used":"1Gi"}}`},
+		"a name with a slash":        {status: "{a/b: [1]}", paths: []string{"/status/a~1b"}, want: `{"/a~1b":[1]}`},
+		"nothing where there is none": {
+			status: "{disk: full}", paths: []string{"/status/disk/used", "/status/none"}, want: `{"/disk/used":null,"/none":null,"disk":"full"}`,
+		},
+		"nothing but numbers where it belongs to one cluster": {
+			status: "{url: 'http://a', shards: 2}", paths: []string{"/status/url", "/status/shards"}, want: `{"/shards":2,"/url":null}`,
+		},
+		"a large value is lost, and that is said": {
+			status: "{replicas: 1, tags: ['" + strings.Repeat("t", 300) + "']}", paths: []string{"/status/tags"}, want: `{"replicas":1,"~":7}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var status map[string]any
+			if err := yaml.Unmarshal([]byte(tc.status), &status); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(Project(status, tc.paths...))); diff != "" {
+				t.Errorf("projection (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAProjectionSaysWhatItMayHaveLost(t *testing.T) {
+	named := make([]string, 0, 16)
+	status := map[string]any{"replicas": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	for i := range 16 {
+		field := fmt.Sprintf("f%02d", i)
+		status[field], named = strings.Repeat("v", 60), append(named, "/status/"+field)
+	}
+	tests := map[string]struct {
+		paths []string
+		lost  Loss
+	}{
+		"long strings":                                {lost: LostStrings},
+		"everything else before some named ones":      {paths: named, lost: LostNamed},
+		"strings that nobody named go before the one": {paths: named[:1], lost: LostStrings},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			data := Project(status, tc.paths...)
+			got, err := ReadProjection(data)
+			if err != nil || len(data) > maxProjection {
+				t.Fatalf("%d bytes, %v", len(data), err)
+			}
+			if got.Lost != tc.lost {
+				t.Errorf("lost %d, want %d, in %s", got.Lost, tc.lost, data)
+			}
+			if tc.lost < LostNamed && len(got.Named) != len(tc.paths) {
+				t.Errorf("named values of %s", data)
+			}
+			for name := range got.Fields {
+				if reserved(name) {
+					t.Errorf("%s is no field of the status", name)
+				}
+			}
+		})
 	}
 }
