@@ -15,7 +15,6 @@ type containerChange struct {
 	names    []string // of containers; nil: all
 	withInit bool     // all means init containers too
 	path     pointer  // to the one object; nil: the containers of the pod template
-	index    int      // in the rule, for messages
 	lower    func(container any, at pointer) ([]action, *fault)
 }
 

@@ -22,7 +22,7 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 		return containerChange{}, &fault{message: fmt.Sprintf("has more than %d variables: split it into several rules", maxVariables)}
 	}
 	if len(in.Set) == 0 && len(in.Remove) == 0 {
-		return containerChange{}, &fault{message: "changes nothing: set set or remove"}
+		return containerChange{}, &fault{message: "changes nothing: name variables to set or to remove"}
 	}
 	var set []variable
 	var values []any
@@ -62,9 +62,10 @@ func lowerEnv(container any, at pointer, set []variable, remove []string) ([]act
 		}
 		return []action{&operation{op: hubv1.PatchAdd, path: at, value: values}}, nil
 	}
-	names := make([]any, len(list))
+	names := make([]any, 0, len(list)+len(set))
 	for i := range list {
-		names[i], _ = child(list[i], "name")
+		name, _ := child(list[i], "name")
+		names = append(names, name)
 	}
 	var out []action
 	add := func(op hubv1.PatchOp, step string, value any) {
