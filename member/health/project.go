@@ -142,32 +142,54 @@ func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeabl
 		if PerCluster(name) {
 			continue
 		}
-		text, _ := value.(string)
-		n, isWhole := whole(value)
-		list, _ := value.([]any)
-		switch {
-		case IsKey(name) && (isWhole || (text != "" && len(text) <= maxString)):
-			entry[name], named = value, true
-			if isWhole {
-				entry[name] = n
-			}
+		if key := keyOf(name, value); key != nil {
+			entry[name], named = key, true
 			continue
+		}
+		kept := summary(name, value)
+		switch list, _ := value.([]any); {
 		case name == "conditions":
 			if conditions := conditionsIn(m); len(conditions) > 0 {
-				entry[name] = conditions
+				kept = conditions
 			}
-		case isWhole && (IsCount(name) || name == "observedGeneration"):
-			entry[name] = n
-		case text != "" && len(text) <= maxString && (IsPhase(name) || IsCount(name) || name == "observedGeneration" || ((IsExpiry(name) || IsFailureTime(name)) && !ticks(name, text))):
-			entry[name] = text
 		case list != nil:
 			if nested := listed(list, depth+1); nested != nil {
-				entry[name] = nested
+				kept = nested
 			}
 		}
-		mergeable = mergeable || entry[name] != nil
+		if kept != nil {
+			entry[name], mergeable = kept, true
+		}
 	}
 	return entry, named, mergeable
+}
+
+// keyOf is a name or number by which an entry is told from others; nil if it is none.
+func keyOf(name string, value any) any {
+	if !IsKey(name) {
+		return nil
+	}
+	if n, ok := whole(value); ok {
+		return n
+	}
+	if text, _ := value.(string); text != "" && len(text) <= maxString {
+		return text
+	}
+	return nil
+}
+
+// summary is a value that can be merged although it is not at the top of the status; nil if it is none.
+func summary(name string, value any) any {
+	counts := IsCount(name) || name == "observedGeneration"
+	if n, ok := whole(value); ok && counts {
+		return n
+	}
+	text, _ := value.(string)
+	dates := (IsExpiry(name) || IsFailureTime(name)) && !ticks(name, text)
+	if text != "" && len(text) <= maxString && (counts || dates || IsPhase(name)) {
+		return text
+	}
+	return nil
 }
 
 // ticks is true for points in time that nothing can be said of across clusters.
