@@ -12,7 +12,7 @@ trap 'rm -rf "$copy"' EXIT
 hanse=github.com/hanse-dev/hanse
 breaches=(
 	"api/v1alpha1     k8s.io/client-go/rest"
-	"expression       $hanse/placement"
+	"expression       k8s.io/client-go/rest"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
