@@ -36,6 +36,8 @@ type entry struct {
 	behind bool
 	// settleUntil bounds the wait for what is on its way. Zero while nothing is waited for.
 	settleUntil time.Time
+	// waitingSince is when what scheduling says began to wait for clusters that may be back in a moment; see grace.go.
+	waitingSince time.Time
 
 	drifts    drifts
 	driftTold time.Time

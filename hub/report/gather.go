@@ -151,13 +151,12 @@ func (r *run) decision() {
 	if !known || !r.leads {
 		return
 	}
-	if left := r.reporter.graceLeft(); left > 0 && r.stays(scheduled) {
-		r.again = left
+	scheduled.Type = hubv1.ConditionScheduled
+	scheduled.Message = bounded(scheduled.Message)
+	if r.waitsForGrace(scheduled, decision) {
 		return
 	}
 	r.after.Decision, r.after.OtherPlacements = decision, others
-	scheduled.Type = hubv1.ConditionScheduled
-	scheduled.Message = bounded(scheduled.Message)
 	if scheduled.LastTransitionTime.IsZero() {
 		scheduled.LastTransitionTime = r.now
 	}

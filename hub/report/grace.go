@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,11 +102,47 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 	return left
 }
 
-// stays says that scheduling has decided on no other clusters than before.
-func (r *run) stays(scheduled metav1.Condition) bool {
+// waitsForGrace says that scheduling has decided on no other clusters than before, and says so in other words because of clusters that may
+// be away for a moment only. That is not waited for twice as long because clusters go away one after the other.
+func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
+	left := r.reporter.graceLeft()
+	if left <= 0 {
+		return false
+	}
 	before := r.binding.BindingStatus()
 	c := meta.FindStatusCondition(before.Conditions, hubv1.ConditionScheduled)
-	return before.ObservedGeneration == r.binding.GetGeneration() && c != nil && c.Status == scheduled.Status && c.Reason == scheduled.Reason
+	if c == nil || c.Status != scheduled.Status || c.Reason != scheduled.Reason || before.ObservedGeneration != r.binding.GetGeneration() ||
+		c.Message == scheduled.Message && equality.Semantic.DeepEqual(before.Decision, decision) {
+		return false
+	}
+	if r.waitingSince.IsZero() {
+		r.waitingSince = r.now.Time
+	}
+	r.again = max(0, min(left, r.reporter.opts.Grace-r.now.Sub(r.waitingSince)))
+	return r.again > 0
+}
+
+// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. Those of many follow each other. It is
+// called with the lock held.
+func (r *run) waitForGrace(e *entry) {
+	if r.again == 0 {
+		r.reporter.waitedFor(e)
+		return
+	}
+	if e.waitingSince.IsZero() {
+		r.reporter.patient++
+	}
+	e.waitingSince = r.waitingSince
+	later := time.Duration(r.reporter.patient) * perSpread % longestSpread
+	r.reporter.waking(r.key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, r.again+later) })
+}
+
+// waitedFor notes that nothing waits any more. It is called with the lock held.
+func (r *Reporter) waitedFor(e *entry) {
+	if !e.waitingSince.IsZero() {
+		r.patient--
+	}
+	e.waitingSince = time.Time{}
 }
 
 // wakeTargets wakes the bindings that name a cluster. It is called with the lock held.

@@ -60,7 +60,9 @@ type run struct {
 	rows  []hubv1.ClusterRow
 	after hubv1.BindingStatus
 
-	again time.Duration // until what scheduling says is to be taken over
+	// again is how long it takes until what scheduling says is taken over, zero if it has been; waitingSince is when that began to wait.
+	again        time.Duration
+	waitingSince time.Time
 
 	definition definition // set by writeObject
 	wrote      bool
@@ -115,7 +117,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	}
 	out := &run{
 		reporter: r, key: key, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
-		now: metav1.NewTime(r.opts.Clock.Now()), merged: e.merged, refusal: e.refusal,
+		now: metav1.NewTime(r.opts.Clock.Now()), merged: e.merged, refusal: e.refusal, waitingSince: e.waitingSince,
 		outcomes: make(map[string]member.Outcome, len(e.outcomes)),
 	}
 	maps.Copy(out.outcomes, e.outcomes)
@@ -271,9 +273,7 @@ func (r *run) end() {
 	if r.wrote {
 		e.window.written(r.now.Time)
 	}
-	if r.again > 0 {
-		r.reporter.waking(r.key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, r.again) })
-	}
+	r.waitForGrace(e)
 	if e.drifts.count > 0 && r.now.Sub(e.driftTold) >= driftEvery {
 		r.tell(driftEvent(e.drifts))
 		e.drifts, e.driftTold = drifts{}, r.now.Time

@@ -99,6 +99,7 @@ type Reporter struct {
 	away    map[string]bool                 // clusters whose link is known to be down
 	lost    map[string]time.Time            // when that began, of those that have a link
 	unready map[string]time.Time            // when each MemberCluster that is not Ready turned so
+	patient int                             // entries for which what scheduling says waits, see grace.go
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }

@@ -131,6 +131,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	}
 	r.recountWaiting(e.window.waits(), false)
 	recount(e.states, nil)
+	r.waitedFor(e)
 	delete(r.entries, key)
 }
 
