@@ -206,6 +206,13 @@ func TestMergeStatusCountsEveryTarget(t *testing.T) {
 			},
 			available: [2]any{"True", nil},
 		},
+		"a member that is healthy because it is paused holds the generation back as well": {
+			edit: func(f *fixture, t []hubv1.BindingTarget) []hubv1.BindingTarget {
+				f.rows[1].Reason = "GenerationNotObserved"
+				return t
+			},
+			available: [2]any{"True", nil},
+		},
 		"a member that holds an older generation is Unknown": {
 			edit: func(f *fixture, t []hubv1.BindingTarget) []hubv1.BindingTarget {
 				f.rows[1].Applied, f.rows[1].Generation, f.rows[1].Reason = metav1.ConditionFalse, 6, hubv1.ReasonPending

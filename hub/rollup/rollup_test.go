@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 const hubObject = types.UID("hub-1")
@@ -85,6 +86,13 @@ func TestRow(t *testing.T) {
 	}{
 		"a new target of which nothing is known is pending": {
 			target: shallHold, want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending},
+		},
+		"a copy that is paused may be healthy by an older generation, and says so": {
+			target: shallHold,
+			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(func(o *member.Observation) {
+				o.HealthReason, o.HealthMessage = health.ReasonGenerationNotObserved, "it is paused"
+			})},
+			want: held(func(r *hubv1.ClusterRow) { r.Reason, r.Message = health.ReasonGenerationNotObserved, "it is paused" }),
 		},
 		"after a restart a row stays as it was": {
 			previous: held(), target: shallHold, want: held(),

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 const (
@@ -265,13 +266,15 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// explain gives a row that was applied the reason for its health, unless the row has one that weighs more.
+// explain gives a row that was applied the reason for its health, unless the row has one that weighs more. A copy that is paused may be Healthy by
+// a status of an older generation, and says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
+	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
 	case row.Applied != metav1.ConditionTrue:
-	case row.Health != hubv1.HealthHealthy && row.Reason == hubv1.ReasonFieldsDropped:
+	case speaks && row.Reason == hubv1.ReasonFieldsDropped:
 		row.Reason, row.Message = reason, strings.TrimPrefix(message+"; applied "+row.Message, "; ")
-	case row.Health != hubv1.HealthHealthy && row.Reason != hubv1.ReasonContested:
+	case speaks && row.Reason != hubv1.ReasonContested:
 		row.Reason, row.Message = reason, message
 	case row.Reason == hubv1.ReasonApplied:
 		row.Reason, row.Message = "", ""

@@ -27,10 +27,10 @@ type Wishes struct {
 
 // Assess judges an object as it is wished, or else by the conventions of its kind.
 func (w *Wishes) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
-	if w == nil || w.Expression == nil {
-		return Assess(obj, c)
+	if w == nil {
+		return assess(obj, c, nil)
 	}
-	return w.Expression.Assess(obj)
+	return assess(obj, c, w.Expression)
 }
 
 // Project projects a status, with what is wished of it.
@@ -58,14 +58,12 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// Assess judges an object. One that is being deleted is Progressing whatever the expression says.
-func (e *Expression) Assess(obj *unstructured.Unstructured) Verdict {
-	switch {
-	case obj == nil || obj.Object == nil:
-		return Assess(obj, Conventions{})
-	case terminating(obj):
-		return Assess(obj, Conventions{})
-	case e.err != nil:
+// judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may be of another spec.
+func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
+	if v, _ := byConditions(conditionsOf(obj), generation, c); v.Reason == ReasonGenerationNotObserved {
+		return v
+	}
+	if e.err != nil {
 		return expressionFailed("the expression cannot be read: " + e.err.Error())
 	}
 	value, err := e.compiled.Value(map[string]any{"object": obj.Object}, nil)

@@ -38,6 +38,23 @@ func TestExpression(t *testing.T) {
 			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}",
 			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonTerminating, "the object is being deleted"},
 		},
+		"a status of an older generation is progressing all the same": {
+			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, status: {observedGeneration: 2}}",
+			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+		},
+		"so is one with a condition of an older generation": {
+			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}}",
+			expression: "true", want: Verdict{hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+		},
+		"a paused object is judged by the status that it has": {
+			manifest:   "{apiVersion: example.com/v1, kind: Machine, metadata: {generation: 3}, spec: {pause: true}, status: {observedGeneration: 2}}",
+			expression: "'Degraded'",
+			want: Verdict{hubv1.HealthDegraded, ReasonGenerationNotObserved,
+				"it is paused; the status speaks of generation 2, the object is at 3; by the placement's health expression"},
+		},
+		"a pod is judged if somebody asks": {
+			manifest: "{apiVersion: v1, kind: Pod, status: {phase: Running}}", expression: "object.status.phase == 'Running'", want: Verdict{Health: hubv1.HealthHealthy},
+		},
 		"a field that is missing makes it unknown": {
 			expression: "object.status.none == 1", want: Verdict{hubv1.HealthUnknown, ReasonExpressionFailed, "no such key, at line 1, column 14"},
 		},
@@ -56,7 +73,7 @@ func TestExpression(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, e.Assess(object(t, tc.manifest))); diff != "" {
+			if diff := cmp.Diff(tc.want, (&Wishes{Expression: e}).Assess(object(t, tc.manifest), Conventions{})); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})

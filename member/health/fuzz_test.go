@@ -86,7 +86,7 @@ func FuzzExpression(f *testing.F) {
 			return
 		}
 		e, _ := Compile(text)
-		fits(t, e.Assess(&unstructured.Unstructured{Object: content}))
+		fits(t, (&Wishes{Expression: e}).Assess(&unstructured.Unstructured{Object: content}, Conventions{}))
 	})
 }
 

@@ -45,7 +45,8 @@ const (
 	maxReason  = 64
 )
 
-// Verdict on one object. Reason and Message are empty if it is Healthy.
+// Verdict on one object. Reason and Message are empty if it is Healthy, unless it is paused by its spec and its status speaks of an older
+// generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string
@@ -58,7 +59,10 @@ var (
 )
 
 // Assess judges an object by the conventions of its kind.
-func Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
+func Assess(obj *unstructured.Unstructured, c Conventions) Verdict { return assess(obj, c, nil) }
+
+// assess judges by an expression unless that is nil.
+func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
 		return verdict(hubv1.HealthUnknown, ReasonStatusUnreadable, "there is no object to judge")
@@ -66,21 +70,32 @@ func Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 		return verdict(hubv1.HealthProgressing, ReasonTerminating, "the object is being deleted")
 	}
 	gk := obj.GroupVersionKind().GroupKind()
-	if gk == pod {
+	if gk == pod && e == nil {
 		return verdict(hubv1.HealthUnknown, ReasonNotJudged, "pods are not judged")
 	}
 	isBuiltIn := status.GetLegacyConditionsFn(obj) != nil
+	byKind := func(generation int64) Verdict {
+		switch {
+		case e != nil:
+			return e.judge(obj, generation, c)
+		case isBuiltIn:
+			return builtIn(obj)
+		}
+		return customResource(obj, gk, generation, c)
+	}
 	generation := obj.GetGeneration()
-	if !isBuiltIn && paused(obj) {
-		generation = 0 // nobody is to observe the newest one
-	}
+	var v Verdict
 	if observed := ownObservedGeneration(obj); observed >= 0 && observed < generation {
-		return notObserved(observed, generation)
+		v = notObserved(observed, generation)
+	} else {
+		v = byKind(generation)
 	}
-	if isBuiltIn {
-		return builtIn(obj)
+	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
+		return v
 	}
-	return customResource(obj, gk, generation, c)
+	// Nobody is to observe the newest generation: the status is judged as it is. The reason stays, for those who ask which one was observed.
+	last := byKind(0)
+	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
 
 // builtIn judges a kind for which kstatus has rules.

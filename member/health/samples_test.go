@@ -3,6 +3,7 @@ package health
 import (
 	"testing"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
@@ -15,7 +16,7 @@ func TestSamplesOfOperators(t *testing.T) {
 			if got.Health != s.Verdict {
 				t.Errorf("%s (%s: %s), want %s: %s", got.Health, got.Reason, got.Message, s.Verdict, s.Why)
 			}
-			if (got.Health == "Healthy") != (got.Reason == "" && got.Message == "") {
+			if (got.Health == hubv1.HealthHealthy) != (got.Reason == "" && got.Message == "") && got.Reason != ReasonGenerationNotObserved {
 				t.Errorf("reason %q and message %q of an object that is %s", got.Reason, got.Message, got.Health)
 			}
 		})
