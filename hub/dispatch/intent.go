@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -72,14 +71,20 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
 		w.confirmed, w.confirmedUID = row.Hash, row.UID
 	}
-	if r.suspended() {
-		o := outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
-		stop = &o
+	switch {
+	case r.suspended():
+		stop = refused(hubv1.ReasonSuspended, errSuspended)
+	case r.policy().Apply.Mode == hubv1.ApplyReportOnly:
+		stop = refused(string(hubv1.ApplyReportOnly), errReportOnly)
 	}
 	return r.intent(w), stop, nil
 }
 
-var errBehind = errors.New("the hub has not yet looked at the object as it is now")
+var (
+	errBehind     = errors.New("the hub has not yet looked at the object as it is now")
+	errSuspended  = errors.New("writing to the cluster is suspended by the placement")
+	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
+)
 
 // replaced puts policies in the place of those of their kind, namespace and name, or behind them.
 func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {

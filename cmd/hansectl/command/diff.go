@@ -186,7 +186,7 @@ func (d *diff) show(result view.Diff) error {
 		case c.Error != "":
 			faults++
 			fmt.Fprintf(d.hub.streams.ErrOut, "error: %s: %s\n", c.Cluster, c.Error)
-		case c.Refused != nil:
+		case c.Refused != nil && c.Differs:
 			fmt.Fprintf(d.hub.streams.ErrOut, "warning: %s: not written now: %s: %s\n", c.Cluster, c.Refused.Reason, c.Refused.Message)
 		}
 		if c.Differs {
