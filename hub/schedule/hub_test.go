@@ -147,8 +147,7 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	listed := !h.unlisted.Has(gk)
-	return kindwatch.State{Synced: listed, Told: listed}, true
+	return kindwatch.State{Synced: !h.unlisted.Has(gk), Told: true}, true // every change is told by itself
 }
 
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }
