@@ -72,7 +72,7 @@ func (p *imageParts) malformed() (leaf, message string) {
 			return "repository", "is no repository: write the path in the registry, in lower case and without a tag, such as prometheus/prometheus"
 		}
 	}
-	if p.tag != "" && parses("x:"+p.tag) == nil {
+	if n := parses("x:" + p.tag); p.tag != "" && (n == nil || strings.Contains(p.tag, "@")) {
 		return "tag", "is no tag: use at most 128 letters, digits, '_', '-' and '.'"
 	}
 	if p.digest != "" && parses("x@"+p.digest) == nil {
@@ -109,7 +109,8 @@ func parseImage(text string) (image, string) {
 		out.digest = digested.Digest().String()
 	}
 	out.registry, out.repository = reference.Domain(named), reference.Path(named)
-	if name, _, _ := strings.Cut(text, "@"); !strings.HasPrefix(name, out.registry+"/") { // docker.io goes without saying
+	name, _, _ := strings.Cut(text, "@")
+	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") { // docker.io goes without saying
 		out.registry, out.repository = "", strings.TrimSuffix(name, ":"+out.tag)
 	}
 	return out, ""

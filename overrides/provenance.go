@@ -88,13 +88,14 @@ func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
 		return
 	}
 	before, after := leavesOf(r.was), leavesOf(manifest)
-	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, before, after))
+	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, manifest))
 }
 
 // add notes the fields that an author changed, and those that it set to what they were.
-func (r *recorder) add(by Author, before, after map[string]any, set map[string]bool) {
+func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
-		if was, ok := before[path]; !ok || set[path] || !equal(was, v) {
+		was, had := before[path]
+		if _, isSet := set[path]; isSet || !had || !equal(was, v) {
 			r.said[path] = append(r.said[path], FieldValue{By: by, Value: v})
 		}
 	}
@@ -129,23 +130,17 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 }
 
 // written are the fields that the rule sets, whether or not they were so before. It reads this off what the rule claims.
-func written(rule *rankedRule, state map[string]any, before, after map[string]any) map[string]bool {
+func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.enter(rule)
-	c.claim(state)
-	out := map[string]bool{}
+	c.claim(before)
+	out := map[string]any{}
 	c.root.walk(nil, func(path pointer, n *node) bool {
-		holds := slices.ContainsFunc(n.claims, func(c claim) bool { return c.kind.holds() && c.kind != claimObject })
-		if !holds {
+		if !slices.ContainsFunc(n.claims, func(c claim) bool { return c.kind.holds() && c.kind != claimObject }) {
 			return true
 		}
-		at := full(path)
-		for _, leaves := range []map[string]any{before, after} {
-			for leaf := range leaves {
-				if leaf == at || strings.HasPrefix(leaf, at+"/") {
-					out[leaf] = true
-				}
-			}
+		if v, ok := path.lookup(after); ok {
+			addLeaves(out, full(path), v)
 		}
 		return false
 	})

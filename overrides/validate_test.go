@@ -27,6 +27,56 @@ rules:
   clusters: {names: [a], labelSelector: {matchLabels: {b: c}}}
   patches: [{op: copy, from: /metadata/name, path: /spec/name}, {op: test, path: /spec/x, value: 1}]
 `},
+		"every form": {spec: selectThings + `
+rules:
+- name: all
+  images: [{registry: r.example.com}, {path: /spec/image, tag: v1}]
+  command: [{containers: [a], value: [x]}]
+  args: [{path: /spec, value: []}]
+  env: [{set: [{name: A, value: b}], remove: [C]}]
+  resources: [{path: /spec, requests: {cpu: 1}}]
+  labels: {a: b}
+  annotations: {example.com/a: "any text"}
+  edits: [{path: /data/a, format: YAML, mergePatch: {status: null, kind: x}, patches: [{op: add, path: /metadata/labels, value: {a: 1}}]}]
+- {name: away, exclude: true}
+`},
+		"every fault of every form is named": {spec: selectThings + `
+rules:
+- {name: away, exclude: true, labels: {a: b}}
+- name: forms
+  images: [{}, {registry: mirror}, {tag: v1, containers: [a, a]}, {tag: v1, path: /metadata/name}, {tag: v1, path: x}, {tag: v1, path: /spec/x, containers: [a]}]
+  command: [{path: /status, value: [a]}]
+  env: [{}, {set: [{name: A}], remove: [A]}, {set: [{name: ""}]}]
+  resources: [{containers: [a]}]
+  labels: {hanse.dev/a: b, a: "not a value", "not a key": c}
+  edits:
+  - {path: /kind, format: YAML, mergePatch: {}}
+  - {path: /data/a, format: TOML, mergePatch: {}}
+  - {path: /data/a, format: YAML}
+  - {path: /data/a, format: YAML, mergePatch: [1]}
+  - {path: /data/a, format: JSON, patches: [{op: move, path: /b}, {op: remove, path: b}]}
+`, want: []string{
+			`spec.rules[0].exclude: Invalid value: excludes clusters and says besides how objects differ there: split it into two rules`,
+			`spec.rules[1].images[0]: Invalid value: changes nothing: set registry, repository, tag or digest`,
+			`spec.rules[1].images[1].registry: Invalid value: is no registry: write a host with a dot or a port, such as registry.example.com:5000`,
+			`spec.rules[1].images[2].containers: Invalid value: names container "a" twice`,
+			`spec.rules[1].images[3].path: Invalid value: /metadata/name is the identity of the object, which cannot be overridden: drop it from the rule`,
+			`spec.rules[1].images[4].path: Invalid value: x is no JSON pointer below the root: it must start with /, such as /spec/replicas`,
+			`spec.rules[1].images[5].path: Invalid value: /spec/x goes without containers: drop one of the two`,
+			`spec.rules[1].command[0].path: Invalid value: /status belongs to the controllers in the member: drop it from the rule`,
+			`spec.rules[1].env[0]: Invalid value: changes nothing: name variables to set or to remove`,
+			`spec.rules[1].env[1].set: Invalid value: has variable "A" without a name, twice, or in remove too`,
+			`spec.rules[1].env[2].set: Invalid value: has variable "" without a name, twice, or in remove too`,
+			`spec.rules[1].resources[0]: Invalid value: changes nothing: set requests or limits`,
+			`spec.rules[1].labels: Invalid value: /metadata/labels/a is no value that a label can have: use at most 63 letters, digits, '-', '_' and '.'`,
+			`spec.rules[1].labels: Invalid value: /metadata/labels/hanse.dev~1a is a label or annotation of Hanse, which cannot be overridden: drop it from the rule`,
+			`spec.rules[1].labels: Invalid value: /metadata/labels/not a key is no key that a label or annotation can have: use letters, digits, '-', '_' and '.', after a DNS name and / if need be`,
+			`spec.rules[1].edits[0].path: Invalid value: /kind is the identity of the object, which cannot be overridden: drop it from the rule`,
+			`spec.rules[1].edits[1].format: Invalid value: /data/a has the unknown format "TOML": use YAML or JSON`,
+			`spec.rules[1].edits[2]: Invalid value: /data/a is edited without a change: set mergePatch or patches`,
+			`spec.rules[1].edits[3].mergePatch: Invalid value: /data/a its mergePatch must be an object`,
+			`spec.rules[1].edits[4].patches: Invalid value: /data/a holds a document whose path /b has no from, which op move needs`,
+		}},
 		"nothing at all": {spec: `{}`, want: []string{
 			"spec.resourceSelectors: Required value: at least one", "spec.rules: Required value: at least one",
 		}},
