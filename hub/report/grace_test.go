@@ -33,7 +33,7 @@ func TestALinkThatIsDownForAMomentCostsNoWrite(t *testing.T) {
 	for range 3 {
 		w.fleet.link("b", linkDown)
 		w.reporter.WakeCluster("b")
-		w.observe(o, "a", hubv1.HealthHealthy, two) // something else wakes the binding
+		w.reporter.Wake(w.id("web").BindingKey(), "a") // something else happens
 		w.quiet()
 		w.fleet.link("b", linkUp)
 		w.reporter.WakeCluster("b")
@@ -64,7 +64,7 @@ func TestWhatSchedulingSaysOfAClusterThatIsAwayForAMomentWaits(t *testing.T) {
 		w.decisions.scheduled.Message = message
 		w.decisions.mu.Unlock()
 		w.reporter.WakeDecided(w.id("web").BindingKey())
-		w.observe(o, "a", hubv1.HealthHealthy, two) // does not wait as long as a decision
+		w.reporter.Wake(w.id("web").BindingKey(), "a") // does not wait as long as a decision
 		w.quiet()
 	}
 

@@ -115,6 +115,7 @@ type hubObject7 struct {
 }
 
 func newHubObject7(t *testing.T) hubObject7 {
+	t.Helper()
 	f := load(t, "prometheus")
 	f.template.SetGeneration(7)
 	return hubObject7{f.schema, f.template}

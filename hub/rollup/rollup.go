@@ -49,6 +49,9 @@ type Fact struct {
 	IsHub bool
 }
 
+// away is true if the link is down for longer than a moment.
+func (f Fact) away() bool { return !f.Connected && !f.InGrace }
+
 // Input is everything that the status of one binding depends on, beside the previous one.
 type Input struct {
 	Targets []hubv1.BindingTarget

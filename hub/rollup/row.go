@@ -43,9 +43,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		row = elsewhere(previous, t)
 	case known && fact.IsHub:
 		row = template(t, in)
-	case known && fact.InGrace:
-		row = unheard(previous, t, in)
-	case known && !fact.Connected:
+	case known && fact.away():
 		row = away(previous, t, fact)
 	case !known || fact.Outcome == nil:
 		row = unheard(previous, t, in)
@@ -240,13 +238,14 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		seen = nil // a copy of another object: it says nothing about this one
 	}
 	var reason, message string
-	unshown := seen == nil && !f.Synced && previous != nil && previous.UID == row.UID // the watch starts anew: nothing else is known
+	unshown := seen == nil && startsAnew(row, previous, f)
+	if unshown {
+		if reason, message, ok := carriedOn(row, previous); ok {
+			explain(row, reason, message)
+			return
+		}
+	}
 	switch {
-	case unshown && previous.LastObservedTime == nil && previous.Applied == row.Applied && previous.Digest == row.Digest:
-		row.Health, reason, message = previous.Health, previous.Reason, previous.Message
-	case unshown && previous.LastObservedTime != nil && row.Reason != hubv1.ReasonInSync:
-		// The cluster is back, and its numbers are still those of before.
-		row.Health, reason, message, row.LastObservedTime = hubv1.HealthUnknown, hubv1.ReasonPending, notShown, previous.LastObservedTime
 	case seen == nil && row.Reason == hubv1.ReasonInSync: // nor is it watched, if it is not ours
 		row.Health, reason, message, row.Observed = hubv1.HealthUnknown, row.Reason, row.Message, nil
 	case seen == nil && row.Applied == metav1.ConditionTrue:
@@ -264,6 +263,25 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		row.Observed = raw(seen.Observed)
 	}
 	explain(row, reason, message)
+}
+
+// startsAnew says that the watch has not delivered its first list: of the copy nothing is known but what the row said.
+func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
+	return !f.Synced && previous != nil && previous.UID == row.UID
+}
+
+// carriedOn fills in what the row said of the copy before its watch started anew, if that still holds.
+func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
+	switch {
+	case previous.LastObservedTime == nil:
+		row.Health = previous.Health
+		return previous.Reason, previous.Message, previous.Applied == row.Applied && previous.Digest == row.Digest
+	case row.Reason == hubv1.ReasonInSync:
+		return "", "", false
+	}
+	// The cluster is back, and its numbers are still those of before.
+	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
+	return hubv1.ReasonPending, notShown, true
 }
 
 // explain gives a row that was applied the reason for its health, unless the row has one that weighs more. A copy that is paused may be Healthy by

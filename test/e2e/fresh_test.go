@@ -69,8 +69,8 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 					t.Errorf("the status of the hub object, %s (-want +got):\n%s", who, diff)
 				}
 			}
-			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "True Unknown as of then" }) // its watch has not shown it yet
-			if diff := cmp.Diff([]string{"True Healthy live", "Unknown Unknown as of then", "True Healthy live"}, rows); diff != "" {
+			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" }) // its watch has not shown it yet
+			if diff := cmp.Diff([]string{"Applied=True Healthy live", "Applied=Unknown Unknown as of then", "Applied=True Healthy live"}, rows); diff != "" {
 				t.Errorf("the row of %s (-want +got):\n%s", frankfurt, diff)
 			}
 		})
@@ -169,7 +169,7 @@ func rowText(b *hubv1.ResourceBinding, cluster string) string {
 	if row.LastObservedTime != nil {
 		when = "as of then"
 	}
-	return fmt.Sprintf("%s %s %s", row.Applied, row.Health, when)
+	return fmt.Sprintf("Applied=%s %s %s", row.Applied, row.Health, when)
 }
 
 // record writes down what is said of an object from now on, in order and each thing once until something else is said, and returns what ends it.

@@ -21,7 +21,7 @@ func newTop(h *hub) *cobra.Command {
 
   Slowest clusters       those that do not hold what is desired, the one first whose oldest copy has been waiting for longest
   Oldest drift           copies that are not as the hub wants them and are left so: paused on the member, only reported, or fought for
-  Most contested fields  fields that somebody keeps changing, with the field manager that does, and on how many copies
+  Most contested fields  what somebody keeps changing, with the field manager that does, and on how many copies
 
 All namespaces are looked at unless you name one.`,
 		Example: `  hansectl top
