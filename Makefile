@@ -138,6 +138,8 @@ test: test-unit test-envtest test-e2e ## All tests, with the race detector
 test-unit: ## Tests that need nothing but Go
 	$(call say,unit tests of the root and the lab module)
 	$(GOTESTSUM) -- -race -short ./...
+	$(call say,bounds of time and memory without the race detector)
+	$(GOTESTSUM) -- -short ./expression ./overrides
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
 
 .PHONY: test-envtest

@@ -225,7 +225,7 @@ func TestWhatDoesNotDifferIsRenderedAlike(t *testing.T) {
 	t.Logf("%d were alike", alike)
 }
 
-// Each ends within half a second and 64 MiB, whatever the rules ask for together.
+// Each ends within a second and 64 MiB, whatever the rules ask for together.
 func TestExpressionBombsAreRefused(t *testing.T) {
 	large := map[string]any{"text": strings.Repeat("x", 100<<10), "piece": strings.Repeat("x", 20<<10)}
 	list := make([]any, 5000)
@@ -247,13 +247,13 @@ func TestExpressionBombsAreRefused(t *testing.T) {
 				rules = append(rules, hubv1.OverrideRule{Name: fmt.Sprint("r", i), Patches: []hubv1.PatchOperation{making(hubv1.PatchAdd, "/spec/a", tc.expression)}})
 			}
 			var err error
-			bytes, took := cost(500*time.Millisecond, func() {
+			bytes, took := cost(time.Second, func() {
 				_, err = render(objectWith(large), Cluster{}, []hubv1.OverridePolicyObject{policyWith("p", rules...)})
 			})
 			if err == nil || !isInvalid(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
-			if bytes > 64<<20 || took > 500*time.Millisecond {
+			if bytes > 64<<20 || took > time.Second {
 				t.Errorf("took %d KiB and %s", bytes>>10, took)
 			}
 		})
