@@ -190,7 +190,7 @@ func TestABadManifestFailsInItsRowOnly(t *testing.T) {
 		},
 		"a value that the member's schema refuses": {
 			spoil:  override(hubv1.OverrideRule{Patches: []hubv1.PatchOperation{{Op: hubv1.PatchReplace, Path: "/spec/replicas", Value: &apiextensionsv1.JSON{Raw: []byte(`-5`)}}}}),
-			reason: hubv1.ReasonManifestRefused, words: []string{"spec.replicas"},
+			reason: hubv1.ReasonOverrideInvalid, words: []string{"/spec/replicas", "not -5", "OverridePolicy"},
 		},
 		"a field that the member's schema does not have": {
 			spoil:  override(hubv1.OverrideRule{Patches: []hubv1.PatchOperation{{Op: hubv1.PatchAdd, Path: "/spec/unheard", Value: &apiextensionsv1.JSON{Raw: []byte(`"of"`)}}}}),
