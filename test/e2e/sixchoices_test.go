@@ -495,6 +495,10 @@ func priorityNamesTheLosers(t *testing.T) {
 	named := func(name string) hubv1.ClusterSelection { return hubv1.ClusterSelection{Names: []string{name}} }
 	low := place(t, ns, "low", everyWidget, hubv1.PlacementSpec{Clusters: named(frankfurt), Priority: 1})
 	high := place(t, ns, "high", everyWidget, hubv1.PlacementSpec{Clusters: named(singapore), Priority: 5})
+	// The hub reads placements and objects by watches of their own: it follows what it knows of when it first sees the object.
+	eventually(t, normal, func() error {
+		return placementCondition(ctx, high, hubv1.ConditionAccepted, metav1.ConditionTrue, hubv1.ReasonAccepted, "")
+	})
 	must(t, suite.Hub.Create(ctx, w))
 	others := func(want ...string) func() error {
 		return func() error {
