@@ -172,7 +172,8 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 		return ""
 	})
 	for _, name := range []string{"new", "new-map"} {
-		if place := slices.Index(m.written(), name); place > 2*8+2 {
+		// Workers may be given a key each, and more while the machine is busy, before the queue has sorted in what is new.
+		if place := slices.Index(m.written(), name); place > replayed/20 {
 			t.Errorf("%s was written as number %d of %d", name, place+1, replayed+2)
 		}
 	}
