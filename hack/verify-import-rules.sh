@@ -22,6 +22,7 @@ breaches=(
 	"kindwatch        $hanse/member"
 	"member/health    net/http"
 	"member/fields    k8s.io/client-go/rest"
+	"member/openapi   k8s.io/client-go/rest"
 	"member/served    $hanse/member/apply"
 	"member/values    k8s.io/client-go/rest"
 	"hub/admission    $hanse/hub/dispatch"

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/member/fields"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 var gadget = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
@@ -166,8 +167,8 @@ func TestADocumentThatIsOfNoUse(t *testing.T) {
 		want error
 	}{
 		"no JSON":                   {raw: []byte(`<html>`)},
-		"another document":          {raw: []byte(`{"swagger":"2.0"}`), want: fields.ErrNoSchema},
-		"no schema of this kind":    {raw: []byte(`{"components":{"schemas":{"a":{"type":"object"}}}}`), want: fields.ErrNoSchema},
+		"another document":          {raw: []byte(`{"swagger":"2.0"}`), want: openapi.ErrNoSchema},
+		"no schema of this kind":    {raw: []byte(`{"components":{"schemas":{"a":{"type":"object"}}}}`), want: openapi.ErrNoSchema},
 		"more fields than are kept": {raw: document(strings.TrimSuffix(many.String(), ","), "")},
 		"a schema of another shape": {raw: document(`"spec":"text"`, "")},
 	}

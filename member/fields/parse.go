@@ -2,97 +2,55 @@ package fields
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
-// ErrNoSchema means that the document has no schema of the kind.
-var ErrNoSchema = errors.New("the document has no schema of the kind")
-
-// The limits of what is kept of one kind: a member writes its schemas as it likes.
-const (
-	mostFields = 50_000
-	mostDepth  = 200
-)
-
-// document is the part of an OpenAPI v3 document that is read.
-type document struct {
-	Components struct {
-		Schemas map[string]json.RawMessage `json:"schemas"`
-	} `json:"components"`
-}
+// mostFields are kept of one kind: a member writes its schemas as it likes.
+const mostFields = 50_000
 
 // element is the part of a schema of OpenAPI that is read.
 type element struct {
-	Ref        string              `json:"$ref"`
-	Type       any                 `json:"type"`
-	Properties map[string]*element `json:"properties"`
-	Additional *additional         `json:"additionalProperties"`
-	Items      *element            `json:"items"`
-	AllOf      []*element          `json:"allOf"`
-	AnyOf      []*element          `json:"anyOf"`
-	OneOf      []*element          `json:"oneOf"`
-	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
-	Embedded   bool                `json:"x-kubernetes-embedded-resource"`
-	Either     bool                `json:"x-kubernetes-int-or-string"`
-}
-
-// additional is a schema, or true or false.
-type additional struct {
-	allowed bool
-	element *element
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *additional) UnmarshalJSON(raw []byte) error {
-	if err := json.Unmarshal(raw, &a.allowed); err == nil {
-		return nil
-	}
-	a.allowed = true
-	return json.Unmarshal(raw, &a.element)
+	Ref        string                       `json:"$ref"`
+	Type       any                          `json:"type"`
+	Properties map[string]*element          `json:"properties"`
+	Additional *openapi.Additional[element] `json:"additionalProperties"`
+	Items      *element                     `json:"items"`
+	AllOf      []*element                   `json:"allOf"`
+	AnyOf      []*element                   `json:"anyOf"`
+	OneOf      []*element                   `json:"oneOf"`
+	Preserve   bool                         `json:"x-kubernetes-preserve-unknown-fields"`
+	Embedded   bool                         `json:"x-kubernetes-embedded-resource"`
+	Either     bool                         `json:"x-kubernetes-int-or-string"`
 }
 
 // Parse reads the schema of one kind from an OpenAPI v3 document of its group and version. Parts of the document that the kind
 // does not need are not read.
 func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
-	var doc document
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, fmt.Errorf("reading an OpenAPI document: %w", err)
+	components, name, err := openapi.Read(raw, gvk)
+	if err != nil {
+		return nil, err
 	}
-	p := &parser{components: doc.Components.Schemas, named: map[string]*component{}, shared: map[string]*Schema{}}
-	for name, raw := range doc.Components.Schemas {
-		if !isOf(raw, gvk) {
-			continue
-		}
-		root := p.component(name, 0)
-		if p.err != nil {
-			return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
-		}
-		if root == nil {
-			root = &Schema{open: true} // it says nothing, or allows everything
-		}
-		return root, nil
+	p := &parser{components: components, named: map[string]*component{}, shared: map[string]*Schema{}}
+	root := p.component(name, 0)
+	if p.err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
 	}
-	return nil, fmt.Errorf("%w %s", ErrNoSchema, gvk)
-}
-
-// isOf is true for the schema of the kind itself.
-func isOf(raw json.RawMessage, gvk schema.GroupVersionKind) bool {
-	var e struct {
-		Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+	if root == nil {
+		root = &Schema{open: true} // it says nothing, or allows everything
 	}
-	return json.Unmarshal(raw, &e) == nil && slices.Contains(e.Kinds, gvk)
+	return root, nil
 }
 
 // parser reads the components that one kind needs, each once.
 type parser struct {
-	components map[string]json.RawMessage
+	components openapi.Components
 	named      map[string]*component
 	// shared has every part by what is in it, so that equal parts are kept once.
 	shared map[string]*Schema
@@ -106,8 +64,6 @@ type component struct {
 	pointed bool
 	done    bool
 }
-
-const refPrefix = "#/components/schemas/"
 
 // component reads a named schema. What says object and names no field is how native types say that they hold anything.
 func (p *parser) component(name string, depth int) *Schema {
@@ -149,10 +105,10 @@ func (p *parser) fail(err error) {
 // read reduces an element. Nil is a value that is not looked into.
 func (p *parser) read(e *element, depth int) *Schema {
 	switch {
-	case e == nil || p.err != nil || e.Either || depth > mostDepth:
+	case e == nil || p.err != nil || e.Either || depth > openapi.MostDepth:
 		return nil
 	case e.Ref != "":
-		return p.component(strings.TrimPrefix(e.Ref, refPrefix), depth)
+		return p.component(openapi.Referred(e.Ref), depth)
 	case e.Properties == nil && e.Additional == nil && e.Items == nil && e.Type == nil:
 		if len(e.AllOf) == 1 && len(e.AnyOf) == 0 && len(e.OneOf) == 0 {
 			return p.read(e.AllOf[0], depth+1) // a reference with a default or a description
@@ -191,8 +147,8 @@ func (p *parser) object(e *element, depth int) *Schema {
 			parts[name] = nil
 		}
 	}
-	if e.Additional != nil && e.Additional.allowed {
-		if s.values = p.read(e.Additional.element, depth+1); s.values == nil {
+	if e.Additional != nil && e.Additional.Allowed {
+		if s.values = p.read(e.Additional.Element, depth+1); s.values == nil {
 			s.open = true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/member/fields"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/member/values"
 )
 
@@ -89,7 +90,7 @@ func settle[T any](ctx context.Context, k *Kinds, gvk schema.GroupVersionKind, s
 	switch {
 	case errors.Is(err, errUnchanged):
 		d.holds = schemaFor
-	case errors.Is(err, errUnpublished), errors.Is(err, fields.ErrNoSchema), errors.Is(err, values.ErrNoSchema):
+	case errors.Is(err, errUnpublished), errors.Is(err, openapi.ErrNoSchema):
 		d.schema, d.etag, d.holds = nil, "", unpublishedFor
 	case err != nil:
 		d.holds = unreadableFor // with the schema that is known, if there is one

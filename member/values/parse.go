@@ -3,46 +3,35 @@ package values
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-// ErrNoSchema means that the document has no schema of the kind.
-var ErrNoSchema = errors.New("the document has no schema of the kind")
+	"github.com/hanse-dev/hanse/member/openapi"
+)
 
 // The limits of what is kept of one kind: a member writes its schemas as it likes.
 const (
 	mostParts   = 100_000
-	mostDepth   = 200
 	mostPattern = 4096 // bytes
 )
 
-// document is the part of an OpenAPI v3 document that is read.
-type document struct {
-	Components struct {
-		Schemas map[string]json.RawMessage `json:"schemas"`
-	} `json:"components"`
-}
-
 // element is the part of a schema of OpenAPI that is read.
 type element struct {
-	Ref        string              `json:"$ref"`
-	Type       any                 `json:"type"`
-	Properties map[string]*element `json:"properties"`
-	Required   []string            `json:"required"`
-	Additional *additional         `json:"additionalProperties"`
-	Items      *element            `json:"items"`
-	AllOf      []*element          `json:"allOf"`
-	AnyOf      []*element          `json:"anyOf"`
-	OneOf      []*element          `json:"oneOf"`
-	Not        *element            `json:"not"`
-	Default    json.RawMessage     `json:"default"`
+	Ref        string                       `json:"$ref"`
+	Type       any                          `json:"type"`
+	Properties map[string]*element          `json:"properties"`
+	Required   []string                     `json:"required"`
+	Additional *openapi.Additional[element] `json:"additionalProperties"`
+	Items      *element                     `json:"items"`
+	AllOf      []*element                   `json:"allOf"`
+	AnyOf      []*element                   `json:"anyOf"`
+	OneOf      []*element                   `json:"oneOf"`
+	Not        *element                     `json:"not"`
+	Default    json.RawMessage              `json:"default"`
 
 	Enum             []json.RawMessage `json:"enum"`
 	Pattern          string            `json:"pattern"`
@@ -64,58 +53,27 @@ type element struct {
 	Either   bool `json:"x-kubernetes-int-or-string"`
 }
 
-// additional is a schema, or true or false.
-type additional struct {
-	allowed bool
-	element *element
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *additional) UnmarshalJSON(raw []byte) error {
-	if err := json.Unmarshal(raw, &a.allowed); err == nil {
-		return nil
-	}
-	a.allowed = true
-	return json.Unmarshal(raw, &a.element)
-}
-
 // Parse reads the schema of one kind from an OpenAPI v3 document of its group and version.
 func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
-	var doc document
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, fmt.Errorf("reading an OpenAPI document: %w", err)
+	components, name, err := openapi.Read(raw, gvk)
+	if err != nil {
+		return nil, err
 	}
-	p := &parser{components: doc.Components.Schemas, named: map[string]*Schema{}}
-	for name, raw := range doc.Components.Schemas {
-		if !isOf(raw, gvk) {
-			continue
-		}
-		root := p.component(name, 0)
-		if p.err != nil {
-			return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
-		}
-		return root, nil
+	p := &parser{components: components, named: map[string]*Schema{}}
+	root := p.component(name, 0)
+	if p.err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
 	}
-	return nil, fmt.Errorf("%w %s", ErrNoSchema, gvk)
-}
-
-// isOf is true for the schema of the kind itself.
-func isOf(raw json.RawMessage, gvk schema.GroupVersionKind) bool {
-	var e struct {
-		Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
-	}
-	return json.Unmarshal(raw, &e) == nil && slices.Contains(e.Kinds, gvk)
+	return root, nil
 }
 
 // parser reads the components that one kind needs, each once.
 type parser struct {
-	components map[string]json.RawMessage
+	components openapi.Components
 	named      map[string]*Schema
 	parts      int
 	err        error
 }
-
-const refPrefix = "#/components/schemas/"
 
 // component reads a named schema; while it is being read, parts of it may already point to it. What says object and names no field is how
 // native types say that they hold anything.
@@ -151,11 +109,11 @@ func (p *parser) fail(err error) {
 
 // read reduces an element; nil takes every value. An alternative speaks of values whose fields others declare.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
-	if e == nil || p.err != nil || depth > mostDepth {
+	if e == nil || p.err != nil || depth > openapi.MostDepth {
 		return nil
 	}
 	if e.Ref != "" {
-		return p.component(strings.TrimPrefix(e.Ref, refPrefix), depth)
+		return p.component(openapi.Referred(e.Ref), depth)
 	}
 	if len(e.AllOf) == 1 && e.Type == nil && e.Properties == nil && e.Items == nil && len(e.AnyOf)+len(e.OneOf) == 0 && !e.Either {
 		return p.read(e.AllOf[0], depth+1, alternative) // a reference with a default or a description
@@ -200,8 +158,8 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 		s.open = s.open || other != nil && (other.Ref != "" || other.Additional != nil)
 	}
 	if e.Additional != nil {
-		s.open = s.open || e.Additional.allowed
-		s.values = p.read(e.Additional.element, depth+1, alternative)
+		s.open = s.open || e.Additional.Allowed
+		s.values = p.read(e.Additional.Element, depth+1, alternative)
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		s.names = append(s.names, unique.Make(name).Value())
