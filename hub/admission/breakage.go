@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member/values"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/replicas"
@@ -82,7 +83,7 @@ func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (
 		reviewer: r, policy: p, clusters: map[string]overrides.Cluster{}, literals: literals(p.OverrideSpec()),
 		tried: sets.New[schema.GroupKind](), warned: sets.New[string](),
 	}
-	all, err := r.policies(ctx, p.GetNamespace())
+	all, err := scopes.OverridePolicies(ctx, r.options.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
@@ -103,29 +104,9 @@ func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (
 	return t, err
 }
 
-// policies that may speak of the objects that one does.
-func (r *Reviewer) policies(ctx context.Context, namespace string) ([]hubv1.OverridePolicyObject, error) {
-	var out []hubv1.OverridePolicyObject
-	var namespaced hubv1.OverridePolicyList
-	if err := r.options.Client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing override policies: %w", err)
-	}
-	for i := range namespaced.Items {
-		out = append(out, &namespaced.Items[i])
-	}
-	var cluster hubv1.ClusterOverridePolicyList
-	if err := r.options.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing cluster override policies: %w", err)
-	}
-	for i := range cluster.Items {
-		out = append(out, &cluster.Items[i])
-	}
-	return out, nil
-}
-
 // objects that have a decision and that the policy selects, in the order of their names.
 func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([]selectedObject, error) {
-	bindings, err := r.bindings(ctx, p.GetNamespace())
+	bindings, err := scopes.Bindings(ctx, r.options.Client, p.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
@@ -152,28 +133,6 @@ func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([
 		}
 	}
 	slices.SortFunc(out, func(a, b selectedObject) int { return strings.Compare(a.String(), b.String()) })
-	return out, nil
-}
-
-func (r *Reviewer) bindings(ctx context.Context, namespace string) ([]hubv1.BindingObject, error) {
-	var out []hubv1.BindingObject
-	var namespaced hubv1.ResourceBindingList
-	if err := r.options.Client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing bindings: %w", err)
-	}
-	for i := range namespaced.Items {
-		out = append(out, &namespaced.Items[i])
-	}
-	if namespace != "" {
-		return out, nil
-	}
-	var cluster hubv1.ClusterResourceBindingList
-	if err := r.options.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing cluster bindings: %w", err)
-	}
-	for i := range cluster.Items {
-		out = append(out, &cluster.Items[i])
-	}
 	return out, nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -181,7 +182,7 @@ func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
 
 // wakeWhere queues the bindings that match, for one cluster or for all their targets, in the order in which they are to go.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
-	bindings, err := listBindings(ctx, d.opts.Client, "")
+	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return // the cache is ending: so is this process
 	}
@@ -204,29 +205,6 @@ func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hub
 			}
 		}
 	}
-}
-
-// listBindings lists bindings of both scopes from the cache; a namespace limits it to that namespace.
-func listBindings(ctx context.Context, c client.Reader, namespace string) ([]hubv1.BindingObject, error) {
-	var out []hubv1.BindingObject
-	var namespaced hubv1.ResourceBindingList
-	if err := c.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing bindings: %w", err)
-	}
-	for i := range namespaced.Items {
-		out = append(out, &namespaced.Items[i])
-	}
-	if namespace != "" {
-		return out, nil
-	}
-	var cluster hubv1.ClusterResourceBindingList
-	if err := c.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing cluster bindings: %w", err)
-	}
-	for i := range cluster.Items {
-		out = append(out, &cluster.Items[i])
-	}
-	return out, nil
 }
 
 const (

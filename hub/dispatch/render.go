@@ -3,13 +3,13 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/replicas"
@@ -18,7 +18,7 @@ import (
 // render makes the manifest for this cluster. A policy that cannot be followed is an outcome: what runs stays as it is.
 // An error means that the hub could not be read.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
-	policies, err := listPolicies(ctx, r.queue.opts.Client, r.object.Namespace)
+	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,36 +76,4 @@ func reasonOf(err error) string {
 func refused(reason string, err error) *member.Outcome {
 	o := outcome(metav1.ConditionFalse, reason, "%s", err)
 	return &o
-}
-
-// listPolicies lists the override policies that may speak of objects in a namespace, or of cluster-scoped objects.
-func listPolicies(ctx context.Context, c client.Reader, namespace string) ([]hubv1.OverridePolicyObject, error) {
-	if namespace == "" {
-		return listClusterPolicies(ctx, c, nil)
-	}
-	return allPolicies(ctx, c, client.InNamespace(namespace))
-}
-
-// allPolicies lists the override policies of all namespaces, or of those that the options name, and those of the cluster.
-func allPolicies(ctx context.Context, c client.Reader, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
-	var namespaced hubv1.OverridePolicyList
-	if err := c.List(ctx, &namespaced, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, fmt.Errorf("listing override policies: %w", err)
-	}
-	var out []hubv1.OverridePolicyObject
-	for i := range namespaced.Items {
-		out = append(out, &namespaced.Items[i])
-	}
-	return listClusterPolicies(ctx, c, out)
-}
-
-func listClusterPolicies(ctx context.Context, c client.Reader, out []hubv1.OverridePolicyObject) ([]hubv1.OverridePolicyObject, error) {
-	var cluster hubv1.ClusterOverridePolicyList
-	if err := c.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing cluster override policies: %w", err)
-	}
-	for i := range cluster.Items {
-		out = append(out, &cluster.Items[i])
-	}
-	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -118,7 +119,7 @@ func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.Me
 // policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A cluster's nodes come and go, and most
 // objects have no part in it.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
-	all, err := allPolicies(ctx, d.opts.Client)
+	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 const (
@@ -71,23 +72,9 @@ func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 // bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A namespace limits
 // them to it.
 func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
-	options = append(options, client.UnsafeDisableDeepCopy, client.InNamespace(namespace))
-	var out []hubv1.BindingObject
-	var namespaced hubv1.ResourceBindingList
-	if err := c.List(ctx, &namespaced, options...); err != nil {
-		return nil, fmt.Errorf("listing bindings: %w", err)
-	}
-	for i := range namespaced.Items {
-		out = append(out, &namespaced.Items[i])
-	}
-	if namespace == "" {
-		var cluster hubv1.ClusterResourceBindingList
-		if err := c.List(ctx, &cluster, options...); err != nil {
-			return nil, fmt.Errorf("listing cluster bindings: %w", err)
-		}
-		for i := range cluster.Items {
-			out = append(out, &cluster.Items[i])
-		}
+	out, err := scopes.Bindings(ctx, c, namespace, append(options, client.UnsafeDisableDeepCopy)...)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(out, func(a, b hubv1.BindingObject) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -149,37 +150,25 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 }
 
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {
-	var namespaced hubv1.PlacementList
-	var cluster hubv1.ClusterPlacementList
-	if c.opts.Client.List(ctx, &namespaced, client.UnsafeDisableDeepCopy) != nil || c.opts.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy) != nil {
+	all, err := scopes.Placements(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return // the cache is ending: so is this process
 	}
-	for i := range namespaced.Items {
-		if p := &namespaced.Items[i]; concerned(p) {
-			c.placements.wake(client.ObjectKeyFromObject(p))
-		}
-	}
-	for i := range cluster.Items {
-		if p := &cluster.Items[i]; concerned(p) {
+	for _, p := range all {
+		if concerned(p) {
 			c.placements.wake(client.ObjectKeyFromObject(p))
 		}
 	}
 }
 
 func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.OverridePolicyObject) bool) {
-	var namespaced hubv1.OverridePolicyList
-	var cluster hubv1.ClusterOverridePolicyList
-	if c.opts.Client.List(ctx, &namespaced, client.UnsafeDisableDeepCopy) != nil || c.opts.Client.List(ctx, &cluster, client.UnsafeDisableDeepCopy) != nil {
+	all, err := scopes.OverridePolicies(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return // the cache is ending: so is this process
 	}
-	for i := range namespaced.Items {
-		if concerned(&namespaced.Items[i]) {
-			c.overrides.wake(client.ObjectKeyFromObject(&namespaced.Items[i]))
-		}
-	}
-	for i := range cluster.Items {
-		if concerned(&cluster.Items[i]) {
-			c.overrides.wake(client.ObjectKeyFromObject(&cluster.Items[i]))
+	for _, p := range all {
+		if concerned(p) {
+			c.overrides.wake(client.ObjectKeyFromObject(p))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -17,24 +17,8 @@ import (
 // excludingPolicies reads the override policies that exclude clusters: the cluster-scoped ones and those of a namespace, "" for none. The others have no
 // part in where objects go.
 func excludingPolicies(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
-	var out []hubv1.OverridePolicyObject
-	var everywhere hubv1.ClusterOverridePolicyList
-	if err := r.List(ctx, &everywhere, options...); err != nil {
-		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
-	}
-	for i := range everywhere.Items {
-		out = append(out, &everywhere.Items[i])
-	}
-	if namespace != "" {
-		var here hubv1.OverridePolicyList
-		if err := r.List(ctx, &here, append(options, client.InNamespace(namespace))...); err != nil {
-			return nil, fmt.Errorf("listing OverridePolicies in namespace %q: %w", namespace, err)
-		}
-		for i := range here.Items {
-			out = append(out, &here.Items[i])
-		}
-	}
-	return excludingOf(out), nil
+	policies, err := scopes.OverridePoliciesFor(ctx, r, namespace, options...)
+	return excludingOf(policies), err
 }
 
 // excludingOf are those that exclude clusters.
@@ -94,22 +78,12 @@ func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 
 // excludingByFacts are the policies that exclude clusters by their version or capacity.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
-	var here hubv1.OverridePolicyList
-	var everywhere hubv1.ClusterOverridePolicyList
-	for _, list := range []client.ObjectList{&here, &everywhere} {
-		if err := s.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
-			return nil
-		}
+	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
+		return nil
 	}
-	var out []hubv1.OverridePolicyObject
-	for i := range here.Items {
-		out = append(out, &here.Items[i])
-	}
-	for i := range everywhere.Items {
-		out = append(out, &everywhere.Items[i])
-	}
-	return slices.DeleteFunc(out, func(p hubv1.OverridePolicyObject) bool {
+	return slices.DeleteFunc(policies, func(p hubv1.OverridePolicyObject) bool {
 		return !slices.ContainsFunc(p.OverrideSpec().Rules, func(r hubv1.OverrideRule) bool { return r.Exclude && overrides.ReadsFacts(&r) })
 	})
 }

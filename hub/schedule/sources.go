@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -130,7 +131,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	served := servedOtherwise(before.Served, after.Served)
 	before.Served, after.Served = nil, nil
 	facts := !equality.Semantic.DeepEqual(before, after)
-	placements, err := allPlacements(ctx, s.Client)
+	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return
@@ -148,7 +149,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	if len(reading) == 0 && len(served) == 0 && len(excluding) == 0 {
 		return
 	}
-	bindings, err := allBindings(ctx, s.Client)
+	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return
@@ -252,7 +253,7 @@ func (s *Scheduler) bound(ctx context.Context, _ *hubv1.MemberCluster) []key {
 }
 
 func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
-	bindings, err := allBindings(ctx, s.Client)
+	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		// The cache answers from memory, after it has synced: it fails only when the process ends.
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 const (
@@ -167,11 +168,11 @@ func (w *wants) current() sets.Set[schema.GroupKind] {
 
 // collect reads from the cache which kinds are wanted, and says so.
 func (w *wants) collect(ctx context.Context) error {
-	placements, err := allPlacements(ctx, w.client)
+	placements, err := scopes.Placements(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
-	bindings, err := allBindings(ctx, w.client)
+	bindings, err := scopes.Bindings(ctx, w.client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
@@ -232,44 +233,4 @@ func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 		out = append(out, schema.GroupKind{Group: sel.APIGroup, Kind: sel.Kind})
 	}
 	return slices.DeleteFunc(out, func(gk schema.GroupKind) bool { return gk.Group == hubv1.GroupVersion.Group })
-}
-
-// allPlacements reads both kinds from the cache; nobody changes them.
-func allPlacements(ctx context.Context, r client.Reader) ([]hubv1.PlacementObject, error) {
-	var out []hubv1.PlacementObject
-	var here hubv1.PlacementList
-	if err := r.List(ctx, &here, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Placements: %w", err)
-	}
-	for i := range here.Items {
-		out = append(out, &here.Items[i])
-	}
-	var everywhere hubv1.ClusterPlacementList
-	if err := r.List(ctx, &everywhere, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ClusterPlacements: %w", err)
-	}
-	for i := range everywhere.Items {
-		out = append(out, &everywhere.Items[i])
-	}
-	return out, nil
-}
-
-// allBindings reads both kinds from the cache; nobody changes them.
-func allBindings(ctx context.Context, r client.Reader) ([]hubv1.BindingObject, error) {
-	var out []hubv1.BindingObject
-	var here hubv1.ResourceBindingList
-	if err := r.List(ctx, &here, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ResourceBindings: %w", err)
-	}
-	for i := range here.Items {
-		out = append(out, &here.Items[i])
-	}
-	var everywhere hubv1.ClusterResourceBindingList
-	if err := r.List(ctx, &everywhere, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ClusterResourceBindings: %w", err)
-	}
-	for i := range everywhere.Items {
-		out = append(out, &everywhere.Items[i])
-	}
-	return out, nil
 }

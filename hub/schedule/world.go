@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -88,26 +89,15 @@ func readWorld(ctx context.Context, r client.Reader, namespace string, options .
 	for i := range clusters.Items {
 		w.clusters = append(w.clusters, &clusters.Items[i])
 	}
-	var everywhere hubv1.ClusterPlacementList
-	if err := r.List(ctx, &everywhere, options...); err != nil {
-		return world{}, fmt.Errorf("listing ClusterPlacements: %w", err)
-	}
-	for i := range everywhere.Items {
-		w.placements = append(w.placements, &everywhere.Items[i])
-	}
 	var err error
+	if w.placements, err = scopes.PlacementsFor(ctx, r, namespace, options...); err != nil {
+		return world{}, err
+	}
 	if w.overrides, err = excludingPolicies(ctx, r, namespace, options...); err != nil {
 		return world{}, err
 	}
 	if namespace == "" {
 		return w, nil
-	}
-	var here hubv1.PlacementList
-	if err := r.List(ctx, &here, append(options, client.InNamespace(namespace))...); err != nil {
-		return world{}, fmt.Errorf("listing Placements in namespace %q: %w", namespace, err)
-	}
-	for i := range here.Items {
-		w.placements = append(w.placements, &here.Items[i])
 	}
 	var ns corev1.Namespace
 	err = r.Get(ctx, client.ObjectKey{Name: namespace}, &ns)

@@ -1,0 +1,100 @@
+// Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones first, then those of
+// the cluster. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed.
+package scopes
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Bindings lists those of a namespace, or of all and of cluster-scoped objects if it is empty.
+func Bindings(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
+	var here hubv1.ResourceBindingList
+	if err := r.List(ctx, &here, in(namespace, options)...); err != nil {
+		return nil, fmt.Errorf("listing ResourceBindings: %w", err)
+	}
+	out := add(nil, here.Items, func(b *hubv1.ResourceBinding) hubv1.BindingObject { return b })
+	if namespace != "" {
+		return out, nil
+	}
+	var everywhere hubv1.ClusterResourceBindingList
+	if err := r.List(ctx, &everywhere, options...); err != nil {
+		return nil, fmt.Errorf("listing ClusterResourceBindings: %w", err)
+	}
+	return add(out, everywhere.Items, func(b *hubv1.ClusterResourceBinding) hubv1.BindingObject { return b }), nil
+}
+
+// Placements lists all.
+func Placements(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
+	var here hubv1.PlacementList
+	if err := r.List(ctx, &here, options...); err != nil {
+		return nil, fmt.Errorf("listing Placements: %w", err)
+	}
+	return clusterPlacements(ctx, r, add(nil, here.Items, func(p *hubv1.Placement) hubv1.PlacementObject { return p }), options)
+}
+
+// PlacementsFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is empty.
+func PlacementsFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
+	if namespace == "" {
+		return clusterPlacements(ctx, r, nil, options)
+	}
+	var here hubv1.PlacementList
+	if err := r.List(ctx, &here, in(namespace, options)...); err != nil {
+		return nil, fmt.Errorf("listing Placements in namespace %q: %w", namespace, err)
+	}
+	return clusterPlacements(ctx, r, add(nil, here.Items, func(p *hubv1.Placement) hubv1.PlacementObject { return p }), options)
+}
+
+func clusterPlacements(ctx context.Context, r client.Reader, out []hubv1.PlacementObject, options []client.ListOption) ([]hubv1.PlacementObject, error) {
+	var everywhere hubv1.ClusterPlacementList
+	if err := r.List(ctx, &everywhere, options...); err != nil {
+		return nil, fmt.Errorf("listing ClusterPlacements: %w", err)
+	}
+	return add(out, everywhere.Items, func(p *hubv1.ClusterPlacement) hubv1.PlacementObject { return p }), nil
+}
+
+// OverridePolicies lists all.
+func OverridePolicies(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
+	var here hubv1.OverridePolicyList
+	if err := r.List(ctx, &here, options...); err != nil {
+		return nil, fmt.Errorf("listing OverridePolicies: %w", err)
+	}
+	return clusterOverridePolicies(ctx, r, add(nil, here.Items, func(p *hubv1.OverridePolicy) hubv1.OverridePolicyObject { return p }), options)
+}
+
+// OverridePoliciesFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is empty.
+func OverridePoliciesFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
+	if namespace == "" {
+		return clusterOverridePolicies(ctx, r, nil, options)
+	}
+	var here hubv1.OverridePolicyList
+	if err := r.List(ctx, &here, in(namespace, options)...); err != nil {
+		return nil, fmt.Errorf("listing OverridePolicies in namespace %q: %w", namespace, err)
+	}
+	return clusterOverridePolicies(ctx, r, add(nil, here.Items, func(p *hubv1.OverridePolicy) hubv1.OverridePolicyObject { return p }), options)
+}
+
+func clusterOverridePolicies(ctx context.Context, r client.Reader, out []hubv1.OverridePolicyObject, options []client.ListOption) ([]hubv1.OverridePolicyObject, error) {
+	var everywhere hubv1.ClusterOverridePolicyList
+	if err := r.List(ctx, &everywhere, options...); err != nil {
+		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
+	}
+	return add(out, everywhere.Items, func(p *hubv1.ClusterOverridePolicy) hubv1.OverridePolicyObject { return p }), nil
+}
+
+// in adds a namespace to a copy of the options.
+func in(namespace string, options []client.ListOption) []client.ListOption {
+	return append(options[:len(options):len(options)], client.InNamespace(namespace))
+}
+
+// add adds the items of a list as what both kinds have in common.
+func add[T, O any](out []O, items []T, as func(*T) O) []O {
+	for i := range items {
+		out = append(out, as(&items[i]))
+	}
+	return out
+}
