@@ -232,10 +232,9 @@ var reviewAddress string
 func webhookOn(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var err error
+	reviewAddress, err = fleet.FreeAddress()
 	must(t, err)
-	reviewAddress = l.Addr().String()
-	must(t, l.Close())
 	_, port, err := net.SplitHostPort(reviewAddress)
 	must(t, err)
 	t.Cleanup(func() {

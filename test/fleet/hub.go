@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -44,15 +42,15 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return nil, err
 	}
-	probes, err := freePort()
+	probes, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freePort()
+	metrics, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	view, err := freePort()
+	view, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +157,4 @@ func (h *HubProcess) LogTail() string {
 		return err.Error()
 	}
 	return tail(string(raw), 4000)
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port)), nil
 }
