@@ -5,13 +5,9 @@ import (
 	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/member/health"
 )
@@ -19,12 +15,11 @@ import (
 // conventionsHold is how long those of a kind are relied on: definitions change when an operator is upgraded.
 const conventionsHold = 10 * time.Minute
 
-// conventions are what the hub's definitions tell of how the statuses of kinds are read. It is the hub's that is asked, once for all
-// members: a definition may have a megabyte, and a path that a member's objects do not have says nothing of them.
+// conventions are what the hub's definitions tell of how the statuses of kinds are read. It is the hub that is asked, once for all
+// members: a path that a member's objects do not have says nothing of them.
 type conventions struct {
-	reader client.Reader // uncached: a definition is large and an informer would keep all of them
-	mapper meta.RESTMapper
-	clock  clock.PassiveClock
+	definitions definitions
+	clock       clock.PassiveClock
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kindConventions
@@ -91,16 +86,9 @@ func (c *conventions) learn(ctx context.Context, gvk schema.GroupVersionKind) he
 }
 
 func (c *conventions) ask(ctx context.Context, gvk schema.GroupVersionKind) (health.Conventions, bool) {
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	definition, err := c.definitions.of(ctx, gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return health.Conventions{}, false
+		return health.Conventions{}, apierrors.IsNotFound(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var definition apiextensionsv1.CustomResourceDefinition
-	err = c.reader.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, &definition)
-	if err != nil {
-		return health.Conventions{}, apierrors.IsNotFound(err) // a kind that is built in, or aggregated
-	}
-	return health.ReadConventions(&definition, gvk.Version), true
+	return health.ReadConventions(definition, gvk.Version), true
 }

@@ -26,7 +26,7 @@ func TestConventionsAreReadOnceForAllMembers(t *testing.T) {
 	mapper.Add(other, meta.RESTScopeNamespace)
 	server := &oneDefinition{definition: definition}
 	clock := testclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	c := &conventions{reader: server, mapper: mapper, clock: clock}
+	c := &conventions{definitions: definitions{reader: server, mapper: mapper}, clock: clock}
 
 	if diff := cmp.Diff(health.Conventions{}, c.of(machine)); diff != "" || server.asked != 0 {
 		t.Errorf("what nobody has learned is known, or was asked for from memory: %s", diff)

@@ -177,7 +177,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	f.links, shards.Links = links, links
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
-	scale := &scalePaths{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
+	crds := definitions{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper()}
+	scale := &scalePaths{definitions: crds, clock: clock.RealClock{}}
 	failover := o.Failover.WithDefaults()
 	failover.Confirmed = confirmed(shards)
 	scheduler = schedule.New(schedule.Options{
@@ -187,7 +188,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 	policies := policystatus.New(policystatus.Options{
 		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of, Events: events,
 	})
-	conventions := &conventions{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), clock: clock.RealClock{}}
+	conventions := &conventions{definitions: crds, clock: clock.RealClock{}}
 	wishes := newWishes(f.reread)
 	hubKinds, err := newHubKinds(ctx, mgr.GetConfig())
 	if err != nil {

@@ -5,12 +5,8 @@ import (
 	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // scalePathHolds is how long an answer is relied on: it is for messages.
@@ -19,9 +15,8 @@ const scalePathHolds = time.Minute
 // scalePaths say where the definition of a kind has the replicas of its scale subresource. They are asked about kinds whose placement is
 // wrong, so what was read is remembered for a while, an error as well.
 type scalePaths struct {
-	reader client.Reader // uncached
-	mapper meta.RESTMapper
-	clock  clock.PassiveClock
+	definitions definitions
+	clock       clock.PassiveClock
 
 	mu    sync.Mutex
 	known map[schema.GroupKind]scalePath
@@ -48,14 +43,8 @@ func (s *scalePaths) of(ctx context.Context, kind schema.GroupKind) string {
 }
 
 func (s *scalePaths) read(ctx context.Context, kind schema.GroupKind) string {
-	mapping, err := s.mapper.RESTMapping(kind)
+	definition, err := s.definitions.of(ctx, kind)
 	if err != nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var definition apiextensionsv1.CustomResourceDefinition
-	if err := s.reader.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, &definition); err != nil {
 		return ""
 	}
 	for _, v := range definition.Spec.Versions {

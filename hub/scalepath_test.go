@@ -45,7 +45,7 @@ func TestTheScalePathIsThatOfAServedVersion(t *testing.T) {
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}, meta.RESTScopeNamespace)
 	server := &oneDefinition{definition: definition}
 	clock := testclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	paths := &scalePaths{reader: server, mapper: mapper, clock: clock}
+	paths := &scalePaths{definitions: definitions{reader: server, mapper: mapper}, clock: clock}
 	prometheus := schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 	for kind, want := range map[schema.GroupKind]string{prometheus: ".spec.shards", {Group: "apps", Kind: "StatefulSet"}: "", {Group: "example.com", Kind: "Nothing"}: ""} {
 		if got := paths.of(t.Context(), kind); got != want {
