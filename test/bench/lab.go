@@ -9,10 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -188,6 +190,26 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 		return fmt.Errorf("warming up: %w", err)
 	}
 	return nil
+}
+
+// collectGarbage makes every API server collect its garbage. One that holds a hundred megabytes marks them for a tenth of a second of CPU, at a
+// moment of its own; on ten members that do the same things it is the same moment, and as much as a third of a phase.
+func (s *setting) collectGarbage(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range append(slices.Collect(maps.Values(s.Fleet.Members)), s.Hub) {
+		group.Go(func() error {
+			api, err := discovery.NewDiscoveryClientForConfig(c.Config)
+			if err != nil {
+				return err
+			}
+			// See runtime/pprof and net/http/pprof: a heap profile with gc is taken after a collection.
+			if _, err := api.RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
+				return fmt.Errorf("asking the API server of %s for a garbage collection: %w", c.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members together.

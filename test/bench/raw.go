@@ -134,6 +134,9 @@ func (s *setting) directly(ctx context.Context, system, namespace string, cluste
 		if do == nil {
 			continue
 		}
+		if err := s.collectGarbage(ctx); err != nil {
+			return err
+		}
 		before, err := s.meter.read(ctx)
 		if err != nil {
 			return err

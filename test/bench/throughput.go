@@ -173,6 +173,9 @@ type done struct {
 // phase measures what is done until the hub's etcd is quiet.
 func (s *setting) phase(ctx context.Context, name string, n units, do func(context.Context) (done, error)) (Phase, error) {
 	p := Phase{System: systemHanse, Name: name}
+	if err := s.collectGarbage(ctx); err != nil {
+		return p, err
+	}
 	if err := resetPeak(s.meter.pid); err != nil {
 		return p, err
 	}
