@@ -139,6 +139,13 @@ func (s *setting) startHub(ctx context.Context) error {
 	return err
 }
 
+// stopHub ends the hub process, of which the meter tells nothing any more.
+func (s *setting) stopHub() error {
+	err := s.process.Stop()
+	s.process, s.meter.pid, s.meter.page = nil, 0, ""
+	return err
+}
+
 // awaitReady waits until the hub says of these members that they are ready.
 func (s *setting) awaitReady(ctx context.Context, members []string) error {
 	for _, name := range members {

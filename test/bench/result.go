@@ -75,6 +75,34 @@ func (r *Result) phase(system, name string) *Phase {
 	return &r.Phases[i]
 }
 
+// raw joins what the raw loop measured of a step, before Hanse and after it: servers and machines get slower or faster during a run. Rates are
+// joined as times, the rest as means. Nil if there is none.
+func (r *Result) raw(name string) *Phase {
+	var passes []Phase
+	for _, p := range r.Phases {
+		if p.System == systemRaw && p.Name == name {
+			passes = append(passes, p)
+		}
+	}
+	if len(passes) == 0 {
+		return nil
+	}
+	mean := func(of func(*Phase) float64) float64 {
+		var sum float64
+		for i := range passes {
+			sum += of(&passes[i])
+		}
+		return sum / float64(len(passes))
+	}
+	out := &Phase{System: systemRaw, Name: name}
+	out.Rate = round(1 / mean(func(p *Phase) float64 { return 1 / p.Rate }))
+	out.Latency.P50 = mean(func(p *Phase) float64 { return p.Latency.P50 })
+	out.Latency.P99 = mean(func(p *Phase) float64 { return p.Latency.P99 })
+	out.CPU.PerCopyMillis = mean(func(p *Phase) float64 { return p.CPU.PerCopyMillis })
+	out.CPU.Others = mean(func(p *Phase) float64 { return p.CPU.Others })
+	return out
+}
+
 func (r *Result) empty() bool { return len(r.Phases)+len(r.Heaps)+len(r.Isolation) == 0 }
 
 // derive fills in what follows from comparing phases, heaps and scenarios.
@@ -91,7 +119,7 @@ func (r *Result) derive() {
 		if p.System != systemHanse {
 			continue
 		}
-		if raw := r.phase(systemRaw, p.Name); raw != nil {
+		if raw := r.raw(p.Name); raw != nil {
 			p.ShareOfRaw = round(p.Rate / raw.Rate)
 		}
 		p.Cost.EtcdBytesBeyond = p.Cost.EtcdBytes

@@ -38,7 +38,7 @@ func (r *Result) speed(b *strings.Builder) {
 	for _, name := range phaseNames {
 		cells := slices.Repeat([]string{"-"}, 12)
 		cells[0] = name
-		raw, hub, hanse := r.phase(systemRaw, name), r.phase(systemHub, name), r.phase(systemHanse, name)
+		raw, hub, hanse := r.raw(name), r.phase(systemHub, name), r.phase(systemHanse, name)
 		if raw == nil && hub == nil && hanse == nil {
 			continue
 		}

@@ -13,7 +13,8 @@ func TestMarkdown(t *testing.T) {
 		Machine:  Machine{CPU: "Some CPU", Cores: 2, MemoryGiB: 23.4, OS: "Linux 6.1", LoadBefore: 0.25},
 		Versions: Versions{Hanse: "v0.1", Kubernetes: "v1.36.1", Etcd: "3.6.8", Go: "go1.26"},
 		Phases: []Phase{
-			{System: systemRaw, Name: create, Timing: Timing{Rate: 600, Latency: Latency{P50: 12, P99: 40}}, CPU: CPU{Others: 0.03, PerCopyMillis: 4}},
+			{System: systemRaw, Name: create, Timing: Timing{Rate: 1200, Latency: Latency{P50: 10, P99: 30}}, CPU: CPU{Others: 0.02, PerCopyMillis: 3}},
+			{System: systemRaw, Name: create, Timing: Timing{Rate: 400, Latency: Latency{P50: 14, P99: 50}}, CPU: CPU{Others: 0.04, PerCopyMillis: 5}},
 			{System: systemHub, Name: create, Timing: Timing{Rate: 700}, Cost: &Cost{EtcdBytes: 2000}},
 			{
 				System: systemHanse, Name: create, Timing: Timing{Seconds: 5, Rate: 300, Latency: Latency{P50: 900, P99: 2400}}, UserSeconds: 1, SettledSeconds: 7.5, CPU: CPU{Others: 0.12, PerCopyMillis: 14.33},

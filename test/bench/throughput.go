@@ -82,7 +82,14 @@ func (r *run) throughput(ctx context.Context) error {
 			return err
 		}
 		s.say("hanse: the same writes on the hub, placed on every member")
-		return s.hanse(ctx, w)
+		if err := s.hanse(ctx, w); err != nil {
+			return err
+		}
+		s.say("raw: once more, without the hub process")
+		if err := s.stopHub(); err != nil {
+			return err
+		}
+		return s.raw(ctx)
 	})
 }
 
