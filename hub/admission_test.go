@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +23,11 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var gizmo = schema.GroupKind{Group: "shop.example.com", Kind: "Gizmo"}
@@ -56,10 +54,8 @@ func startReviewing(t *testing.T) *reviewing {
 			}}},
 		},
 	}
-	server := envtest.Environment{
-		CRDDirectoryPaths: []string{filepath.Join("..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true,
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{definition},
-	}
+	server := apiserver.Hub()
+	server.CRDs = []*apiextensionsv1.CustomResourceDefinition{definition}
 	r := &reviewing{T: t, config: serve(t, server)}
 	f := &fence{now: time.Now, lapsed: func() bool { return false }}
 	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}}
@@ -180,9 +176,7 @@ func sizes(name, value string) *hubv1.OverridePolicy {
 }
 
 func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	r := startReviewing(t)
 	ctx := t.Context()
 

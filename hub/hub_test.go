@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	goruntime "runtime"
 	"testing"
 	"time"
@@ -27,14 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // TestMembersComeAndGo lets one member join and leave again and again while objects change on the hub, with all that a hub process has,
 // and looks at what is left of it.
 func TestMembersComeAndGo(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	const rounds, warmUp, objects = 300, 30, 3
 	ctrl.SetLogger(logr.Discard())
 	w := startHub(t)
@@ -119,8 +116,8 @@ type world struct {
 
 func startHub(t *testing.T) *world {
 	t.Helper()
-	hub := serve(t, envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true})
-	cluster := serve(t, envtest.Environment{})
+	hub := serve(t, apiserver.Hub())
+	cluster := serve(t, &envtest.Environment{})
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	w := &world{T: t}
@@ -154,7 +151,7 @@ func startHub(t *testing.T) *world {
 	return w
 }
 
-func serve(t *testing.T, server envtest.Environment) *rest.Config {
+func serve(t *testing.T, server *envtest.Environment) *rest.Config {
 	t.Helper()
 	config, err := server.Start()
 	must(t, err)

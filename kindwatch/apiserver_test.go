@@ -15,34 +15,17 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // apiServer is the real one of all tests that need it, or nil.
 var apiServer *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	env := &envtest.Environment{}
-	config, err := env.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	config.QPS = -1
-	apiServer = config
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }
 
 func realClient(t *testing.T) dynamic.Interface {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	c, err := dynamic.NewForConfig(apiServer)
 	if err != nil {
 		t.Fatal(err)

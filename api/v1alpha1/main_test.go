@@ -1,24 +1,21 @@
 package v1alpha1_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var (
@@ -26,32 +23,13 @@ var (
 	hubConfig *rest.Config
 )
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{CRDDirectoryPaths: []string{crdFolder}, ErrorIfCRDPathMissing: true}
-	cfg, err := server.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = server.Stop() }()
-	cfg.QPS = -1
-	hubConfig = cfg
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
 // connect returns a client that knows no types, as kubectl does not, and that refuses a field which the CRDs do not have:
 // a slip in a test case must not pass for an accepted object.
 func connect(t *testing.T) client.Client {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
-	}
+	apiserver.Needed(t)
 	c, err := client.New(hubConfig, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,10 +20,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // served is a dispatcher with a real hub, on which it watches everything, and a member in memory.
@@ -86,11 +84,9 @@ func (r recorded) Record(binding types.NamespacedName, cluster string, o member.
 
 func serve(t *testing.T) *served {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true}
+	server := apiserver.Hub()
 	config, err := server.Start()
 	if err != nil {
 		t.Fatal(err)

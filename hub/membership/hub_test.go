@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 const (
@@ -46,7 +46,7 @@ func runTests(m *testing.M) int {
 	}
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(ctrl.SetupSignalHandler())
-	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true}
+	server := apiserver.Hub()
 	ended := make(chan struct{})
 	if err := serve(ctx, server, ended); err != nil {
 		fmt.Fprintln(os.Stderr, "starting the hub of the test:", err)
@@ -190,9 +190,7 @@ type scene struct {
 
 func newScene(t *testing.T, name string) scene {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}

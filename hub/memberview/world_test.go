@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -21,45 +20,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-var hub client.Client
+var (
+	hubConfig *rest.Config
+	hub       client.Client // as an administrator
+)
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")},
-		ErrorIfCRDPathMissing: true,
-	}
-	config, err := server.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = server.Stop() }()
-	config.QPS = -1
-	scheme := runtime.NewScheme()
-	_ = clientgoscheme.AddToScheme(scheme)
-	_ = hubv1.AddToScheme(scheme)
-	if hub, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		fmt.Fprintln(os.Stderr, "connecting to the API server:", err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -87,9 +63,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is unset: make test-envtest sets it")
-	}
+	apiserver.Needed(t)
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	var err error
+	hub, err = client.New(hubConfig, client.Options{Scheme: scheme})
+	must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	must(t, hub.Create(t.Context(), ns))
 	w := &world{T: t, ns: ns.Name, members: map[string]*fakeMember{here: {}, elsewhere: {}}, replicas: map[string]*memberview.Server{}}

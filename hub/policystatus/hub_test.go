@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,40 +21,19 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var hubConfig *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")},
-		ErrorIfCRDPathMissing: true,
-	}
-	cfg, err := server.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = server.Stop() }()
-	cfg.QPS = -1
-	hubConfig = cfg
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
 // fakeTemplates says the same of every kind.
 type fakeTemplates struct {
@@ -89,9 +66,7 @@ var prometheus = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometh
 // start runs the controllers for the rest of the test.
 func start(t *testing.T, templates *fakeTemplates) client.Client {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
-	}
+	apiserver.Needed(t)
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
 		if err := add(s); err != nil {

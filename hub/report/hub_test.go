@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,41 +21,20 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var hubConfig *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds"), "testdata"},
-		ErrorIfCRDPathMissing: true,
-	}
-	cfg, err := server.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = server.Stop() }()
-	cfg.QPS = -1
-	hubConfig = cfg
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub("testdata"), &hubConfig)) }
 
 // world is a hub with one object, its binding and pretended members. Each test has a namespace of its own.
 type world struct {
@@ -78,9 +55,7 @@ type world struct {
 
 func newWorld(t *testing.T, kind string) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
-	}
+	apiserver.Needed(t)
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
 		if err := add(s); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +30,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // One API server and one scheduler serve all tests; each test has its own namespace and clusters.
@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 	}
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(ctrl.SetupSignalHandler())
-	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true}
+	server := apiserver.Hub()
 	ended := make(chan struct{})
 	if err := serve(ctx, server, ended); err != nil {
 		fmt.Fprintln(os.Stderr, "starting the hub of the test:", err)
@@ -210,9 +210,7 @@ type scene struct {
 
 func newScene(t *testing.T, name string, clusters ...string) *scene {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
-	}
+	apiserver.Needed(t)
 	name = fmt.Sprintf("%s-%d", name, scenes.Add(1))
 	s := &scene{t: t, id: key{Group: "example.com", Kind: "Widget", Namespace: name, Name: "web"}}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})

@@ -25,33 +25,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var hub *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	server := &envtest.Environment{}
-	cfg, err := server.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = server.Stop() }()
-	cfg.QPS = -1
-	hub = cfg
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &hub)) }
 
 func newClient(t *testing.T) client.Client {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against")
-	}
+	apiserver.Needed(t)
 	s := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 const (
@@ -33,28 +34,12 @@ const (
 )
 
 var (
-	environment *envtest.Environment
+	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition("Widget", "widgets")}}
 	apiServer   *rest.Config
 	counter     atomic.Int32
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition("Widget", "widgets")}}
-	config, err := environment.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = environment.Stop() }()
-	config.QPS = -1
-	apiServer = config
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, environment, &apiServer)) }
 
 var (
 	widget     = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Widget"}
@@ -165,9 +150,7 @@ func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	w := &world{T: t, ns: fmt.Sprintf("t-%d", counter.Add(1))}
 	w.admin = dynamic.NewForConfigOrDie(apiServer)
 	w.applier = w.as(apiServer, hubUID)

@@ -1,7 +1,6 @@
 package children_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -21,27 +20,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/children"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 var apiServer *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	environment := &envtest.Environment{}
-	config, err := environment.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = environment.Stop() }()
-	config.QPS = -1
-	apiServer = config
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }
 
 func must[T any](t *testing.T) func(T, error) T {
 	t.Helper()
@@ -64,9 +48,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is unset: make test-envtest sets it")
-	}
+	apiserver.Needed(t)
 	w := &world{T: t, admin: kubernetes.NewForConfigOrDie(apiServer)}
 	ns := must[*corev1.Namespace](t)(w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}, metav1.CreateOptions{}))
 	w.ns = ns.Name

@@ -2,7 +2,6 @@ package connect
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // TestARealClusterIsConnected has a ServiceAccount with the rights that the chart of a member grants, and no more.
 func TestARealClusterIsConnected(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	server := &envtest.Environment{}
 	admin, err := server.Start()
 	must(t, err)

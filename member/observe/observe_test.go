@@ -25,6 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 const (
@@ -43,14 +44,11 @@ var (
 	webWidget = types.NamespacedName{Name: "web"}
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, environment(), &apiServer)) }
 
-func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
+func environment() *envtest.Environment {
 	open := true
-	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+	return &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.shop.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "shop.example.com", Scope: apiextensionsv1.NamespaceScoped,
@@ -64,15 +62,6 @@ func run(m *testing.M) int {
 			}},
 		},
 	}}}
-	config, err := env.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	config.QPS = -1
-	apiServer = config
-	return m.Run()
 }
 
 // told is one call of the handler.
@@ -97,9 +86,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	w := &world{T: t, ns: fmt.Sprintf("t-%d", counter.Add(1))}
 	client := dynamic.NewForConfigOrDie(apiServer)
 	w.objects = client.Resource(widgets).Namespace(w.ns)

@@ -2,7 +2,6 @@ package served_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,28 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // apiServer is the real one of all tests that need it, or nil.
 var apiServer *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return m.Run()
-	}
-	env := &envtest.Environment{}
-	config, err := env.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	config.QPS = -1
-	apiServer = config
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }
 
 // world is the API server with what one hub knows of it.
 type world struct {
@@ -52,9 +36,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // asked here, too, so that go test does not cache the skip
-		t.Skip("KUBEBUILDER_ASSETS is not set: no API server to test against; `make test-envtest` sets it")
-	}
+	apiserver.Needed(t)
 	scheme := newScheme(t)
 	admin, err := client.New(apiServer, client.Options{Scheme: scheme})
 	must(t, err)

@@ -11,6 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // server is a real API server, with an admin's access.
@@ -36,7 +38,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	onHub.env = &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "..", "charts", "hanse-hub", "files", "crds")}, ErrorIfCRDPathMissing: true}
+	onHub.env = apiserver.Hub()
 	onMember.env = &envtest.Environment{}
 	defer func() { _ = errors.Join(onHub.env.Stop(), onMember.env.Stop()) }()
 	if err := errors.Join(onHub.start(filepath.Join(dir, "hub.kubeconfig")), onMember.start(filepath.Join(dir, "member.kubeconfig"))); err != nil {
@@ -69,9 +71,7 @@ func (s *server) start(kubeconfig string) error {
 
 func needServers(t *testing.T) {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" { // read here, too: what TestMain reads does not count for cached results
-		t.Skip("KUBEBUILDER_ASSETS is unset: make test-envtest sets it")
-	}
+	apiserver.Needed(t)
 }
 
 // hansectl runs a command on the hub.

@@ -1,0 +1,58 @@
+// Package apiserver gives tests a real kube-apiserver with an etcd of its own. `make test-envtest` says where the programs are, by the
+// environment variable KUBEBUILDER_ASSETS; without it the tests that need them skip themselves.
+package apiserver
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const assets = "KUBEBUILDER_ASSETS"
+
+// Needed skips a test if there are no programs. It is to be called in the test: what TestMain reads from the environment does not count
+// for cached results.
+func Needed(t *testing.T) {
+	t.Helper()
+	if os.Getenv(assets) == "" {
+		t.Skip(assets + " is not set: no API server to test against; `make test-envtest` sets it")
+	}
+}
+
+// Run runs the tests of a package beside an API server, whose administrator is in config meanwhile, without a limit on requests. It returns
+// what the process is to exit with.
+func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) int {
+	if os.Getenv(assets) == "" {
+		return m.Run()
+	}
+	ctrl.SetLogger(logr.Discard())
+	c, err := environment.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		return 1
+	}
+	defer func() { _ = environment.Stop() }()
+	c.QPS = -1
+	*config = c
+	return m.Run()
+}
+
+// Hub is an environment that serves the kinds of Hanse, and those of the folders.
+func Hub(folders ...string) *envtest.Environment {
+	root := "."
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join("..", root)
+	}
+	return &envtest.Environment{
+		CRDDirectoryPaths: append(folders, filepath.Join(root, "charts", "hanse-hub", "files", "crds")), ErrorIfCRDPathMissing: true,
+	}
+}
