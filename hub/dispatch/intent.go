@@ -64,9 +64,6 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if unfit := r.unfit(ctx, fitting); unfit != nil {
 		return in, unfit, nil
 	}
-	if unfit := r.unfit(ctx, fitting); unfit != nil {
-		return in, unfit, nil
-	}
 	w := &wanted{manifest: fitting, digest: r.digest(fitting)}
 	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
 		w.confirmed, w.confirmedUID = row.Hash, row.UID
