@@ -3,7 +3,7 @@
 //
 //   - Only workloads are looked for, see below: by listing, since no server finds children by their owner.
 //   - Only kinds are listed that the member grants the hub; it is asked first, so that nothing is refused. Those that it does not grant are named.
-//   - Lists have an end. One that was cut is named, too.
+//   - Lists have an end. One that was cut is named, too. They are read page by page, and of a page only names, states and UIDs are kept.
 //
 // Nothing of a child is returned but its name and how it does. Children in other namespaces are not looked for: those of a cluster-scoped
 // object are none of what a hub object's readers may see.
@@ -14,13 +14,11 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/health"
 )
 
 var (
@@ -63,7 +61,7 @@ func New(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
 // Children implements part of member.Viewer.
 func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Children {
-	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]*unstructured.Unstructured{}, granted: map[string]rules{}}
+	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]rules{}}
 	out := member.Children{Of: map[types.UID][]member.Child{}}
 	for _, o := range owners {
 		if o.Namespace == "" || o.UID == "" {
@@ -85,7 +83,7 @@ func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Chi
 type search struct {
 	ctx     context.Context
 	client  dynamic.Interface
-	lists   map[place]map[types.UID][]*unstructured.Unstructured
+	lists   map[place]map[types.UID][]listed
 	granted map[string]rules
 	found   int
 	notes   []string
@@ -102,19 +100,13 @@ func (s *search) children(o member.Owner, depth int) []member.Child {
 	}
 	var out []member.Child
 	for _, resource := range kinds {
-		for _, child := range s.list(place{resource, o.Namespace})[o.UID] {
+		for _, found := range s.list(place{resource, o.Namespace})[o.UID] {
 			if s.found++; s.found > mostChildren || depth == 0 {
 				return out
 			}
-			gvk := child.GroupVersionKind()
-			c := member.Child{Group: gvk.Group, Kind: gvk.Kind, Namespace: child.GetNamespace(), Name: child.GetName()}
-			if gvk.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
-				c.State = podState(child)
-			} else {
-				verdict := health.Assess(child, health.Conventions{})
-				c.Health, c.State = verdict.Health, verdict.Message
-			}
-			c.Children = s.children(member.Owner{Kind: gvk.GroupKind(), Namespace: o.Namespace, UID: child.GetUID()}, depth-1)
+			c := found.child
+			kind := schema.GroupKind{Group: c.Group, Kind: c.Kind}
+			c.Children = s.children(member.Owner{Kind: kind, Namespace: o.Namespace, UID: found.uid}, depth-1)
 			out = append(out, c)
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 const (
@@ -22,12 +25,30 @@ type place struct {
 	namespace string
 }
 
+// listed is what is kept of an object: its page, with all that nobody asked for, is dropped before the next one is read.
+type listed struct {
+	child member.Child // without children
+	uid   types.UID
+}
+
+func listedOf(o *unstructured.Unstructured) listed {
+	gvk := o.GroupVersionKind()
+	l := listed{uid: o.GetUID(), child: member.Child{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}}
+	if gvk.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
+		l.child.State = podState(o)
+		return l
+	}
+	verdict := health.Assess(o, health.Conventions{})
+	l.child.Health, l.child.State = verdict.Health, verdict.Message
+	return l
+}
+
 // list returns the objects of a kind and namespace by the UIDs of their owners.
-func (s *search) list(p place) map[types.UID][]*unstructured.Unstructured {
+func (s *search) list(p place) map[types.UID][]listed {
 	if found, asked := s.lists[p]; asked {
 		return found
 	}
-	found := map[types.UID][]*unstructured.Unstructured{}
+	found := map[types.UID][]listed{}
 	s.lists[p] = found
 	if !s.may(p) {
 		s.note("%s: not granted to the hub on this cluster", p.GroupResource())
@@ -47,8 +68,13 @@ func (s *search) list(p place) map[types.UID][]*unstructured.Unstructured {
 			return found
 		}
 		for i := range page.Items {
-			for _, owner := range page.Items[i].GetOwnerReferences() {
-				found[owner.UID] = append(found[owner.UID], &page.Items[i])
+			owners := page.Items[i].GetOwnerReferences()
+			if len(owners) == 0 {
+				continue
+			}
+			kept := listedOf(&page.Items[i])
+			for _, owner := range owners {
+				found[owner.UID] = append(found[owner.UID], kept)
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
