@@ -34,11 +34,19 @@ func (m merged) seen(resourceVersion string) merged {
 	return m
 }
 
-// refusal is a status that the hub's API server did not take. It is not sent again while object and schema are the same.
+// refusal is a status that the hub's API server did not take. The same is not sent again while object and schema are the same.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
 	condition  verdict
+	status     map[string]any
+	at         metav1.Time // when status was merged: its conditions have this time
+	stays      bool        // nor does the server let the one before be taken back
+}
+
+// stands is true while object and schema are those that a status was refused for.
+func (f refusal) stands(r *run) bool {
+	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
 // verdict is the condition StatusWritten to be.
@@ -55,12 +63,11 @@ func notWritten(reason, format string, args ...any) *verdict {
 type reservation func(*run) *verdict
 
 var reservations = []reservation{
-	hubIsTarget,    // the hub object's own controller writes its status
-	coreWorkload,   // a sum above spec.replicas reads as "terminating" to tools
-	bindingOnly,    // the placement says so
-	noDefinition,   // no CRD, or no status subresource: each write would raise the generation
-	ownedByOthers,  // somebody else writes to this status
-	alreadyRefused, // the server did not take it
+	hubIsTarget,   // the hub object's own controller writes its status
+	coreWorkload,  // a sum above spec.replicas reads as "terminating" to tools
+	bindingOnly,   // the placement says so
+	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
+	ownedByOthers, // somebody else writes to this status
 }
 
 func hubIsTarget(r *run) *verdict {
@@ -114,13 +121,6 @@ func ownedByOthers(r *run) *verdict {
 		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
-func alreadyRefused(r *run) *verdict {
-	if f := r.refusal; f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion {
-		return &f.condition
-	}
-	return nil
-}
-
 // statusManagers are the managers that own fields in the status of an object, and whether the hub is one.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
@@ -166,6 +166,9 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		}
 	}
 	rules, faults := rollup.NewRules(r.aggregation)
+	if v := r.alreadyRefused(rules); v != nil {
+		return v, r.takeBack(ctx, v)
+	}
 	status, leftOut, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.now)
 	switch {
 	case errors.Is(err, rollup.ErrRequired) && !r.observed():
@@ -183,6 +186,9 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		return v, r.takeBack(ctx, v)
 	}
 	if v, err := r.apply(ctx, status); v != nil || err != nil {
+		if v != nil && r.refusal.stands(r) {
+			err = r.takeBack(ctx, v)
+		}
 		return v, err
 	}
 	v := &verdict{status: metav1.ConditionTrue, reason: hubv1.ReasonWritten}
@@ -196,16 +202,29 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
+// alreadyRefused is the verdict on a status that the server has refused, if the same comes of the rows again.
+func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
+	if !r.refusal.stands(r) {
+		return nil
+	}
+	status, _, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.refusal.at)
+	if err != nil || !equality.Semantic.DeepEqual(status, r.refusal.status) {
+		return nil
+	}
+	v := r.refusal.condition
+	return &v
+}
+
 // observed is true if a cluster has reported a status.
 func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes what the hub had written before it had a reason not to. What others own, or what the server has
+// takeBack removes what the hub had written before it had a reason not to: it may be wrong by now. What others own, or what the server has
 // refused to change, stays.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
-	if !ours || len(others) > 0 || v.reason == hubv1.ReasonStatusRefused || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
+	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
 		return nil
 	}
 	refused, err := r.apply(ctx, nil)
@@ -248,7 +267,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	}
 	answer, err := r.reporter.writer.apply(ctx, r.definition.resource, object)
 	if err != nil {
-		return r.refused(err)
+		return r.refused(err, status)
 	}
 	hubWrites.WithLabelValues(r.id.Kind, writeStatus).Inc()
 	result := answer.Status
@@ -259,13 +278,15 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	if equality.Semantic.DeepEqual(status, result) {
 		r.merged.sent = nil
 	}
-	r.refusal = refusal{}
+	if status != nil {
+		r.refusal = refusal{}
+	}
 	r.wrote = true
 	return nil, nil
 }
 
 // refused tells what the server said no to for good from what is worth another try.
-func (r *run) refused(err error) (*verdict, error) {
+func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("writing the status of %s: it is not there any more: %w", r.id, err)
@@ -279,7 +300,13 @@ func (r *run) refused(err error) (*verdict, error) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
 		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)
-		r.refusal = refusal{generation: r.template.GetGeneration(), definition: r.definition.resourceVersion, condition: *v}
+		if status == nil && r.refusal.stands(r) {
+			r.refusal.stays = true
+			return v, nil
+		}
+		r.refusal = refusal{
+			generation: r.template.GetGeneration(), definition: r.definition.resourceVersion, condition: *v, status: status, at: r.now, stays: status == nil,
+		}
 		return v, nil
 	}
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)

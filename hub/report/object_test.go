@@ -52,7 +52,6 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		return o
 	}
 	thing := hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing"}
-	refused := verdict{status: metav1.ConditionFalse, reason: hubv1.ReasonStatusRefused, message: "no"}
 	tests := map[string]struct {
 		run  run
 		want string // the reason; empty: it may be
@@ -64,12 +63,9 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 			run:  run{id: thing, definition: custom, template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}},
 			want: hubv1.ReasonBindingOnly,
 		},
-		"a kind without a definition":           {run: run{id: thing, template: template()}, want: hubv1.ReasonBindingOnly},
-		"no status subresource":                 {run: run{id: thing, definition: definition{custom: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
-		"another manager writes the status":     {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager, "operator")}, want: hubv1.ReasonStatusOwnedByOther},
-		"the server did not take it":            {run: run{id: thing, definition: custom, template: template(), refusal: refusal{2, "1", refused}}, want: hubv1.ReasonStatusRefused},
-		"that was another generation of it":     {run: run{id: thing, definition: custom, template: template(), refusal: refusal{1, "1", refused}}},
-		"that was by another definition of its": {run: run{id: thing, definition: custom, template: template(), refusal: refusal{2, "0", refused}}},
+		"a kind without a definition":       {run: run{id: thing, template: template()}, want: hubv1.ReasonBindingOnly},
+		"no status subresource":             {run: run{id: thing, definition: definition{custom: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
+		"another manager writes the status": {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager, "operator")}, want: hubv1.ReasonStatusOwnedByOther},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

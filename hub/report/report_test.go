@@ -408,6 +408,27 @@ func TestARefusedStatusIsSentAgainWhenTheObjectChanges(t *testing.T) {
 	}
 }
 
+func TestARefusedStatusLeavesNoOldOneAndDoesNotHoldUpTheNext(t *testing.T) {
+	w := newWorld(t, "Strict")
+	w.start()
+	o := w.object("web", present("a"), present("b"))
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.applied(o, "b", hubv1.HealthHealthy, two)
+	w.until("the status that is taken", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+
+	w.applied(o, "b", hubv1.HealthHealthy, three)
+	w.until("the refusal", is(hubv1.ConditionStatusWritten, metav1.ConditionFalse, hubv1.ReasonStatusRefused))
+	if got := w.status(); len(got) != 0 {
+		t.Errorf("the hub object still says %v", got)
+	}
+
+	w.applied(o, "b", hubv1.HealthHealthy, two)
+	w.until("the next status to be taken", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	if got := w.status()["replicas"]; got != int64(4) {
+		t.Errorf("replicas on the hub object: %v, want 4", got)
+	}
+}
+
 func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 	w := newWorld(t, "Widget")
 	w.start()
