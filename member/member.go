@@ -60,6 +60,8 @@ type Cluster interface {
 type Misfit struct {
 	// Path is its JSON pointer.
 	Path string
+	// Declared is the path with "*" for each step that the schema does not name.
+	Declared string
 	// Message says what the schema wants, such as "must be an integer".
 	Message string
 	// Value as JSON, cut short; empty if it is a map or a list, or missing.

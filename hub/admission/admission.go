@@ -8,8 +8,8 @@
 //
 // A change that leaves the spec alone is not reviewed, and neither is a deletion.
 //
-// What a review says may be read by whoever can reach the port, who need not be the API server. So it never shows a value of an object:
-// of what is wrong only values that the policy itself holds are shown, and of a Secret not even these.
+// What a review says may be read by whoever can reach the port, who need not be the API server. So it never shows a value of an object,
+// nor a key of a map: only those that the policy itself holds are shown, and what the schema names, and of a Secret the latter alone.
 //
 // The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would break is not sent
 // (hub/policystatus, hub/dispatch). Only the rights of the author cannot be asked for later: nobody knows any more who that was.

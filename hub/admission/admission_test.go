@@ -38,8 +38,12 @@ import (
 var widget = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
 
 const widgetSchema = `{"components":{"schemas":{"w":{"type":"object","properties":{"spec":{"type":"object","properties":{
-	"replicas":{"type":"integer","minimum":0,"maximum":100},"size":{"type":"string","enum":["small","large"]},"note":{"type":"string"},"secret":{"type":"string"}}}},
+	"replicas":{"type":"integer","minimum":0,"maximum":100},"size":{"type":"string","enum":["small","large"]},"note":{"type":"string"},"secret":{"type":"string"},
+	"limits":{"type":"object","additionalProperties":{"type":"integer"}},"ports":{"type":"array","maxItems":2,"items":{"type":"integer"}}}}},
 	"x-kubernetes-group-version-kind":[{"group":"test.hanse.dev","kind":"Widget","version":"v1"}]}}}}`
+
+const secretSchema = `{"components":{"schemas":{"s":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}},
+	"stringData":{"type":"object","additionalProperties":{"type":"string"}}},"x-kubernetes-group-version-kind":[{"group":"","kind":"Secret","version":"v1"}]}}}}`
 
 // hub is what a review reads.
 type hub struct {
@@ -129,16 +133,16 @@ func (h *hub) reviewer() *admission.Reviewer {
 			return nil
 		},
 	}).Build()
-	kind, err := values.Parse([]byte(widgetSchema), widget)
-	h.must(err)
+	secret := corev1.SchemeGroupVersion.WithKind("Secret")
+	schemas := map[schema.GroupVersionKind]*values.Schema{}
+	for gvk, raw := range map[schema.GroupVersionKind]string{widget: widgetSchema, secret: secretSchema} {
+		var err error
+		schemas[gvk], err = values.Parse([]byte(raw), gvk)
+		h.must(err)
+	}
 	return admission.New(admission.Options{
 		Client: c, Mapper: mapper, Templates: h,
-		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *values.Schema {
-			if gvk == widget {
-				return kind
-			}
-			return nil
-		},
+		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *values.Schema { return schemas[gvk] },
 		Readable: func(p hubv1.PlacementObject) error {
 			if p.PlacementSpec().Clusters.Expression == "(" {
 				return errors.New("spec.clusters.expression: it cannot be read")
@@ -198,6 +202,25 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 		"a value that comes from the object is not shown": {
 			policy: policy(`[{name: a, patches: [{op: copy, from: /spec/secret, path: /spec/replicas}]}]`),
 			want:   []string{"/spec/replicas must be an integer"}, not: []string{"s3cr3t"},
+		},
+		"a key that an expression makes of a value is not shown": {
+			policy: policy(`[{name: a, patches: [{op: add, path: /spec/limits, expression: "{string(object.spec.secret): 'x', 'other': 'y'}"}]}]`),
+			want:   []string{"/spec/limits/* must be an integer"}, not: []string{"s3cr3t", "other"},
+		},
+		"a key that the policy holds is": {
+			policy: policy(`[{name: a, mergePatch: {spec: {limits: {"a/b": x}}}}]`), want: []string{`/spec/limits/a~1b must be an integer, not "x"`},
+		},
+		"an index and a number that an expression makes of a value are not": {
+			policy: policy(`[{name: a, clusters: {names: [eu-1]}, patches: [{op: add, path: /spec/ports, expression: "[1, 2, 3, object.spec.secret, object.spec.secret]"}]}]`),
+			want:   []string{"eu-1: /spec/ports must have at most 2 items; ", "/spec/ports/* must be an integer"}, not: []string{"s3cr3t", "/3", "has 5", "more", "*; "},
+		},
+		"of a Secret nothing is shown below its data": {
+			given: func(h *hub) {
+				h.placeKind(corev1.SchemeGroupVersion.WithKind("Secret"), "keys", `{data: {password: czNjcjN0}}`, "eu-1")
+			},
+			policy: strings.ReplaceAll(policy(`[{name: a, patches: [{op: add, path: /data, expression: "{string(object.data.password): 5}"}, {op: add, path: /data/known, value: 5}]}]`),
+				"apiGroup: test.hanse.dev, kind: Widget", "apiGroup: '', kind: Secret"),
+			want: []string{"/data/* must be a string"}, not: []string{"czNjcjN0", "s3cr3t", "known"},
 		},
 		"what was wrong before is not its fault": {
 			given:  func(h *hub) { h.place("old", `{replicas: 500, size: small}`, "eu-1") },

@@ -63,7 +63,7 @@ type trial struct {
 	without, with []hubv1.OverridePolicyObject
 	clusters      map[string]overrides.Cluster
 	selected      []selectedObject
-	// literals are the values that the policy holds, as JSON.
+	// literals are the values and the keys that the policy holds.
 	literals sets.Set[string]
 
 	tried    sets.Set[schema.GroupKind]
@@ -195,6 +195,13 @@ func (t *trial) warn(text string) {
 	}
 }
 
+// breaks notes what is broken, but once what is shown alike: an expression may choose how many faults there are.
+func (t *trial) breaks(text string) {
+	if !slices.Contains(t.broken, text) {
+		t.broken = append(t.broken, text)
+	}
+}
+
 func (t *trial) object(ctx context.Context, o selectedObject) {
 	template, ok := t.reviewer.options.Templates.Get(o.ObjectIdentity)
 	if !ok {
@@ -278,7 +285,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 	for _, f := range faults {
 		if !before.Has(f) {
-			t.broken = append(t.broken, where+t.shown(f, o.GroupKind()))
+			t.breaks(where + t.shown(f, o.GroupKind()))
 		}
 	}
 }
@@ -298,12 +305,14 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown is a fault without a value that is not the policy's.
+// shown is a fault without a value or a key that is not the policy's. An expression may choose the keys of a map, and put the value of a
+// field there.
 func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
-	if gk == (schema.GroupKind{Kind: "Secret"}) || !t.literals.Has(f.Value) {
-		f.Value = ""
+	literals := t.literals
+	if gk == (schema.GroupKind{Kind: "Secret"}) {
+		literals = nil
 	}
-	return f.String()
+	return f.Told(literals).String()
 }
 
 // literally compares what the rules set with the schema of a selected kind of which no object was rendered.
@@ -321,7 +330,7 @@ func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) {
 	for i := range t.policy.OverrideSpec().Rules {
 		rule := &t.policy.OverrideSpec().Rules[i]
 		for _, f := range literalFaults(kind, rule) {
-			t.broken = append(t.broken, fmt.Sprintf("every %s, by rule %q: %s", gk, rule.Name, t.shown(f, gk)))
+			t.breaks(fmt.Sprintf("every %s, by rule %q: %s", gk, rule.Name, t.shown(f, gk)))
 		}
 	}
 }
@@ -346,7 +355,7 @@ func literalFaults(kind *values.Schema, rule *hubv1.OverrideRule) []values.Fault
 	return out
 }
 
-// literals are all scalars in the rules.
+// literals are all scalars and keys in the rules.
 func literals(spec *hubv1.OverridePolicySpec) sets.Set[string] {
 	raw, err := json.Marshal(spec.Rules)
 	if err != nil {

@@ -24,9 +24,6 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // kind of a value, as a bit.
@@ -84,27 +81,6 @@ func (p *pattern) matches(s string) bool {
 	return p.re == nil || p.re.MatchString(s)
 }
 
-// Fault is a value that the schema does not take.
-type Fault struct {
-	// Path is the JSON pointer of the value, or of the field that is missing.
-	Path string
-	// Message says what the schema wants, such as "must be an integer".
-	Message string
-	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
-	Value string
-}
-
-// Undeclared is the message about a field that the schema does not have.
-const Undeclared = "is not a field of the schema"
-
-// String is such as `/spec/replicas must be an integer, not "three"`.
-func (f Fault) String() string {
-	if f.Value == "" {
-		return f.Path + " " + f.Message
-	}
-	return f.Path + " " + f.Message + ", not " + f.Value
-}
-
 // mostFaults are found in one object, mostSteps are made: a schema that somebody else wrote may be as costly as it likes.
 const (
 	mostFaults = 64
@@ -132,7 +108,7 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 			return nil
 		}
 		part, known := s.at(step)
-		c.path = append(c.path, step)
+		c.path = append(c.path, place{key: step, declared: s.declares(step)})
 		if !known {
 			c.fault(Undeclared, nil)
 			return c.found()
@@ -161,17 +137,28 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.values, s.open || s.kinds&isObject == 0
 }
 
+func (s *Schema) declares(name string) bool {
+	_, ok := slices.BinarySearch(s.names, name)
+	return ok
+}
+
 // everywhere are the fields of a whole object that are not looked into.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 // checker walks an object along a schema.
 type checker struct {
-	path    []string
+	path    []place
 	faults  []Fault
 	steps   int
 	partial bool
 	// quiet is above 0 while an alternative is tried: then faults are counted alone.
 	quiet, failed int
+}
+
+// place is a step of a path, which the schema names or not.
+type place struct {
+	key      string
+	declared bool
 }
 
 func (c *checker) found() []Fault {
@@ -187,55 +174,16 @@ func (c *checker) fault(message string, value any) {
 	if len(c.faults) >= mostFaults {
 		return
 	}
-	var path strings.Builder
+	var path, declared strings.Builder
 	for _, step := range c.path {
-		path.WriteByte('/')
-		path.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
-	}
-	c.faults = append(c.faults, Fault{Path: path.String(), Message: message, Value: Shown(value)})
-}
-
-// Shown is a scalar as JSON, at most about 64 bytes of it; empty for anything else.
-func Shown(value any) string {
-	const limit = 64
-	switch value.(type) {
-	case nil, map[string]any, []any:
-		return ""
-	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-	if len(raw) > limit {
-		return strings.ToValidUTF8(string(raw[:limit]), "") + "..."
-	}
-	return string(raw)
-}
-
-// Literals are all scalars in some JSON, as Shown writes them.
-func Literals(raw []byte) sets.Set[string] {
-	out := sets.New[string]()
-	var collect func(any)
-	collect = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			for _, part := range v {
-				collect(part)
-			}
-		case []any:
-			for _, part := range v {
-				collect(part)
-			}
-		case nil:
-		default:
-			out.Insert(Shown(v))
+		text := escaped(step.key)
+		path.WriteString(text)
+		if !step.declared {
+			text = "/*"
 		}
+		declared.WriteString(text)
 	}
-	var all any
-	if utiljson.Unmarshal(raw, &all) == nil {
-		collect(all)
-	}
-	return out
+	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
 // done says whether the walk has found or cost enough. An alternative that could not be tried to its end counts as right.
@@ -278,7 +226,7 @@ func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 		if whole && everywhere[name] {
 			continue
 		}
-		c.path = append(c.path, name)
+		c.path = append(c.path, place{key: name, declared: s.declares(name)})
 		if i, ok := slices.BinarySearch(s.names, name); ok {
 			c.value(s.parts[i], object[name])
 		} else if !s.open {
@@ -291,7 +239,7 @@ func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 	if !c.partial {
 		for _, name := range s.required {
 			if _, ok := object[name]; !ok && !(whole && everywhere[name]) {
-				c.path = append(c.path, name)
+				c.path = append(c.path, place{key: name, declared: true})
 				c.fault("is required", nil)
 				c.path = c.path[:len(c.path)-1]
 			}
@@ -310,7 +258,7 @@ func (c *checker) list(s *Schema, list []any) {
 		if c.done() {
 			return
 		}
-		c.path = append(c.path, fmt.Sprint(i))
+		c.path = append(c.path, place{key: fmt.Sprint(i)})
 		c.value(s.items, item)
 		c.path = c.path[:len(c.path)-1]
 	}
@@ -382,10 +330,10 @@ func plain(n float64) string {
 
 func (c *checker) count(least, most *int64, n int, what string) {
 	if least != nil && int64(n) < *least && !c.partial {
-		c.fault(fmt.Sprintf("must have at least %d %s, has %d", *least, what, n), nil)
+		c.fault(fmt.Sprintf("must have at least %d %s", *least, what), nil)
 	}
 	if most != nil && int64(n) > *most {
-		c.fault(fmt.Sprintf("must have at most %d %s, has %d", *most, what, n), nil)
+		c.fault(fmt.Sprintf("must have at most %d %s", *most, what), nil)
 	}
 }
 

@@ -67,8 +67,8 @@ func TestFaults(t *testing.T) {
 		"characters, not bytes":               {schema: strings.ReplaceAll(fine, `"^[a-z]+$"`, `"."`), spec: `{"size":1,"mode":"Slow","name":"äöüß"}`},
 		"what is required, unless defaulted":  {schema: fine, spec: `{}`, want: []string{`/spec/size is required`}, ours: true},
 		"an integer or a string":              {schema: fine, spec: `{"size":1,"port":true}`, want: []string{`/spec/port must be a string or an integer, not true`}},
-		"lists":                               {schema: fine, spec: `{"size":1,"tags":["abcd","b","b"]}`, want: []string{`/spec/tags must have at most 2 items, has 3`, `/spec/tags must have no item twice`, `/spec/tags/0 must have at most 3 characters, not "abcd"`}},
-		"maps":                                {schema: fine, spec: `{"size":1,"limits":{"a":1,"b":2,"c":3}}`, want: []string{`/spec/limits must have at most 2 fields, has 3`}},
+		"lists":                               {schema: fine, spec: `{"size":1,"tags":["abcd","b","b"]}`, want: []string{`/spec/tags must have at most 2 items`, `/spec/tags must have no item twice`, `/spec/tags/0 must have at most 3 characters, not "abcd"`}},
+		"maps":                                {schema: fine, spec: `{"size":1,"limits":{"a":1,"b":2,"c":3}}`, want: []string{`/spec/limits must have at most 2 fields`}},
 		"a field that is not declared":        {schema: fine, spec: `{"size":1,"colour":"red"}`, want: []string{`/spec/colour is not a field of the schema, not "red"`}, ours: true},
 		"what is preserved is free":           {schema: fine, spec: `{"size":1,"free":{"any":{"x":1},"depth":"d"}}`, want: []string{`/spec/free/depth must be an integer, not "d"`}},
 		"exactly one of two":                  {schema: fine, spec: `{"size":1,"either":{"a":"1","b":"2"}}`, want: []string{`/spec/either must fit exactly one of the alternatives of the schema, fits 2`}},
@@ -154,6 +154,32 @@ func TestWhatAPatchSetsIsCheckedWithoutTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, written(s.FaultsAt(tt.pointer, parsed(t, tt.value), tt.partial))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
+	s, err := values.Parse(document(fine, ""), gadget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ spec, literals, want string }{
+		"a key and a value that are not literals": {spec: `{"size":1,"limits":{"s3cr3t":77}}`, literals: `{}`, want: `/spec/limits/* must be at most 5`},
+		"a key that is one":                       {spec: `{"size":1,"limits":{"a/b":77}}`, literals: `{"a/b":1}`, want: `/spec/limits/a~1b must be at most 5`},
+		"a value that is one":                     {spec: `{"size":1,"limits":{"s3cr3t":77}}`, literals: `[77]`, want: `/spec/limits/* must be at most 5, not 77`},
+		"a step of a pointer":                     {spec: `{"size":1,"limits":{"a/b":77}}`, literals: `{"path":"/spec/limits/a~1b"}`, want: `/spec/limits/a~1b must be at most 5`},
+		"an index":                                {spec: `{"size":1,"tags":["a","toolong"]}`, literals: `{}`, want: `/spec/tags/* must have at most 3 characters`},
+		"a field that is not declared":            {spec: `{"size":1,"s3cr3t":1}`, literals: `{}`, want: `/spec/* is not a field of the schema`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			faults := s.Faults(map[string]any{"spec": parsed(t, tt.spec)})
+			if len(faults) != 1 {
+				t.Fatalf("faults %v, want one", faults)
+			}
+			if got := faults[0].Told(values.Literals([]byte(tt.literals))).String(); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}

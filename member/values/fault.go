@@ -1,0 +1,100 @@
+package values
+
+import (
+	"encoding/json"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Fault is a value that the schema does not take.
+type Fault struct {
+	// Path is the JSON pointer of the value, or of the field that is missing.
+	Path string
+	// Declared is the path with "*" for each step that the schema does not name: an index, or a key of a map.
+	Declared string
+	// Message says what the schema wants, such as "must be an integer".
+	Message string
+	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
+	Value string
+}
+
+// Undeclared is the message about a field that the schema does not have.
+const Undeclared = "is not a field of the schema"
+
+// String is such as `/spec/replicas must be an integer, not "three"`.
+func (f Fault) String() string {
+	if f.Value == "" {
+		return f.Path + " " + f.Message
+	}
+	return f.Path + " " + f.Message + ", not " + f.Value
+}
+
+// Told is the fault as others than those who may read the object may be told of it: literals, by Literals, are what they know. A value and
+// the steps of the path that are neither among them nor named by the schema may have been made from a value of the object.
+func (f Fault) Told(literals sets.Set[string]) Fault {
+	if !literals.Has(f.Value) {
+		f.Value = ""
+	}
+	path, declared := strings.Split(f.Path, "/"), strings.Split(f.Declared, "/")
+	for i := 1; i < len(path) && i < len(declared); i++ {
+		if !literals.Has("/" + path[i]) {
+			path[i] = declared[i]
+		}
+	}
+	f.Path = strings.Join(path, "/")
+	return f
+}
+
+// Shown is a scalar as JSON, at most about 64 bytes of it; empty for anything else.
+func Shown(value any) string {
+	const limit = 64
+	switch value.(type) {
+	case nil, map[string]any, []any:
+		return ""
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	if len(raw) > limit {
+		return strings.ToValidUTF8(string(raw[:limit]), "") + "..."
+	}
+	return string(raw)
+}
+
+// Literals are all scalars in some JSON, as Shown writes them, and, with a slash before each, all keys and all steps of JSON pointers.
+func Literals(raw []byte) sets.Set[string] {
+	out := sets.New[string]()
+	var collect func(any)
+	collect = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for key, part := range v {
+				out.Insert(escaped(key))
+				collect(part)
+			}
+		case []any:
+			for _, part := range v {
+				collect(part)
+			}
+		case nil:
+		default:
+			out.Insert(Shown(v))
+			if text, ok := v.(string); ok {
+				for _, step := range strings.Split(text, "/")[1:] {
+					out.Insert("/" + step)
+				}
+			}
+		}
+	}
+	var all any
+	if utiljson.Unmarshal(raw, &all) == nil {
+		collect(all)
+	}
+	return out
+}
+
+// escaped is a step of a JSON pointer, with the slash before it.
+func escaped(key string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
