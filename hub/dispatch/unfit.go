@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -59,21 +60,23 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// blamed names the rule without which the misfit is not there; if there is no such rule, the last one. Of a value only one that the rule
-// itself holds is told, and of a Secret none.
+// blamed names the rule that brings the misfit in: with the rules up to it, in the order in which they were applied, it is there, and without
+// that one it is not. Of a value only one that the rule itself holds is told, and of a Secret none.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	applied := r.overridden.applied
-	guilty := applied[len(applied)-1]
-	for _, ref := range slices.Backward(applied) {
-		policies, _ := without(r.overridden.policies, ref)
-		if manifest, err := r.renderedWith(policies); err == nil && !slices.Contains(find(ctx, manifest), m) {
-			guilty = ref
-			break
+	fits, not := 0, len(applied)
+	for not-fits > 1 && ctx.Err() == nil {
+		middle := (fits + not) / 2
+		manifest, err := r.renderedWith(only(r.overridden.policies, applied[:middle]))
+		if err == nil && !slices.Contains(find(ctx, manifest), m) {
+			fits = middle
+		} else {
+			not = middle
 		}
 	}
-	_, rule := without(r.overridden.policies, guilty)
+	guilty := applied[not-1]
 	message := m.Message
-	if raw, err := json.Marshal(rule); err == nil && !isSecret(r.object.ObjectIdentity) && m.Value != "" && values.Literals(raw).Has(m.Value) {
+	if !isSecret(r.object.ObjectIdentity) && m.Value != "" && holds(r.overridden.policies, guilty, m.Value) {
 		message += ", not " + m.Value
 	}
 	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: m.Path, Message: message + ", by " + whose + " schema"}
@@ -81,24 +84,35 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 
 func isSecret(id hubv1.ObjectIdentity) bool { return id.Group == "" && id.Kind == "Secret" }
 
-// without returns the policies without one rule, and that rule.
-func without(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) ([]hubv1.OverridePolicyObject, *hubv1.OverrideRule) {
-	var removed *hubv1.OverrideRule
-	out := slices.Clone(policies)
-	for i, p := range out {
-		if overrides.RefOf(p) != ref.Policy {
-			continue
-		}
+// only returns the policies with none but these rules.
+func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hubv1.OverridePolicyObject {
+	kept := sets.New(rules...)
+	out := make([]hubv1.OverridePolicyObject, len(policies))
+	for i, p := range policies {
 		reduced := p.DeepCopyObject().(hubv1.OverridePolicyObject)
 		spec := reduced.OverrideSpec()
 		spec.Rules = slices.DeleteFunc(spec.Rules, func(rule hubv1.OverrideRule) bool {
-			if rule.Name != ref.Rule {
-				return false
-			}
-			removed = &rule
-			return true
+			return !kept.Has(overrides.RuleRef{Policy: overrides.RefOf(p), Rule: rule.Name})
 		})
 		out[i] = reduced
 	}
-	return out, removed
+	return out
+}
+
+// holds says whether the value stands in the rule.
+func holds(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef, value string) bool {
+	for _, p := range policies {
+		if overrides.RefOf(p) != ref.Policy {
+			continue
+		}
+		for i := range p.OverrideSpec().Rules {
+			rule := &p.OverrideSpec().Rules[i]
+			if rule.Name != ref.Rule {
+				continue
+			}
+			raw, err := json.Marshal(rule)
+			return err == nil && values.Literals(raw).Has(value)
+		}
+	}
+	return false
 }
