@@ -131,10 +131,11 @@ func (r *run) gvk() schema.GroupVersionKind {
 
 var secrets = schema.GroupKind{Kind: "Secret"}
 
-// fromMembers are reasons whose message may quote the object.
+// fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone, and is where
+// hub/policystatus learns who disagrees.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
-	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonTooLarge: true,
+	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,
 }
 
 // withoutSecrets drops a text that may quote the data of a Secret.

@@ -19,6 +19,7 @@ func TestTextsThatMayQuoteASecretAreWithheld(t *testing.T) {
 		"a refused Secret":            {"Secret", hubv1.ReasonManifestRefused, false},
 		"a Secret denied by a policy": {"Secret", hubv1.ReasonAdmissionDenied, false},
 		"a missing right":             {"Secret", hubv1.ReasonForbidden, true},
+		"policies that disagree":      {"Secret", hubv1.ReasonOverrideConflict, true},
 		"a refused ConfigMap":         {"ConfigMap", hubv1.ReasonManifestRefused, true},
 	}
 	for name, tc := range tests {
