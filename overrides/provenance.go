@@ -118,7 +118,10 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 		if had && has && equal(was, is) {
 			continue
 		}
-		said := r.said[path] // not empty: somebody has changed it
+		said := r.said[path]
+		if len(said) == 0 {
+			continue // whole numbers above 2^53 may differ in the end that were equal, as floats, at each step
+		}
 		f := FieldOrigin{Path: path, FieldValue: said[len(said)-1], Shadowed: slices.Clone(said[:len(said)-1])}
 		slices.Reverse(f.Shadowed)
 		if had {
