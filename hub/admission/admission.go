@@ -178,7 +178,10 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 	if err := r.options.Readable(p); err != nil {
 		return &refusal{text: err.Error()}
 	}
-	needs := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
+	needs, err := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
+	if err != nil {
+		return err
+	}
 	needs = append(needs, adoption(p.PlacementSpec())...)
 	return r.demand(ctx, who, needs)
 }

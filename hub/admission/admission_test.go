@@ -50,6 +50,8 @@ type hub struct {
 	*testing.T
 	objects   []client.Object
 	templates map[hubv1.ObjectIdentity]*unstructured.Unstructured
+	// unmapped is what the mapper says of every kind; nil: it knows them.
+	unmapped error
 	// may says which rights the author has, as "verb resource.group namespace name"; nil is all.
 	may func(string) bool
 
@@ -141,7 +143,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 		h.must(err)
 	}
 	return admission.New(admission.Options{
-		Client: c, Mapper: mapper, Templates: h,
+		Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
 		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *values.Schema { return schemas[gvk] },
 		Readable: func(p hubv1.PlacementObject) error {
 			if p.PlacementSpec().Clusters.Expression == "(" {
@@ -150,6 +152,38 @@ func (h *hub) reviewer() *admission.Reviewer {
 			return nil
 		},
 	})
+}
+
+// failing is a mapper that gives no answer if it has an error.
+type failing struct {
+	meta.RESTMapper
+	err error
+}
+
+func (f *failing) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.RESTMapper.RESTMapping(gk, versions...)
+}
+
+func TestWhatCannotBeFoundOutIsNotTakenForAnAnswer(t *testing.T) {
+	for name, policy := range map[string]string{
+		"a placement": `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], clusters: {names: [eu-1]}}}`,
+		"an override": policy(`[{name: a, mergePatch: {spec: {size: large}}}]`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.unmapped = errors.New("the server is starting")
+			answer := h.review(policy, "")
+			if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "the server is starting") {
+				t.Errorf("got %+v, want 500 with the cause", answer.Result)
+			}
+			if len(h.asked) > 0 {
+				t.Errorf("it asked for %q", h.asked)
+			}
+		})
+	}
 }
 
 // review asks for a policy in YAML, as an update of another one if that is not empty.

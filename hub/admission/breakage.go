@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,15 +41,20 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 		}
 		return nil, &refusal{text: someOf(texts, "; ")}
 	}
-	needs := append(r.selected(p.OverrideSpec().ResourceSelectors, p.GetNamespace()), overriding(p)...)
-	if err := r.demand(ctx, who, needs); err != nil {
+	needs, err := r.selected(p.OverrideSpec().ResourceSelectors, p.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	if err := r.demand(ctx, who, append(needs, overriding(p)...)); err != nil {
 		return nil, err
 	}
 	trial, err := r.newTrial(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	trial.run(ctx)
+	if err := trial.run(ctx); err != nil {
+		return nil, err
+	}
 	if len(trial.broken) > 0 {
 		return nil, &refusal{text: "the policy would break objects: " + someOf(trial.broken, "; ")}
 	}
@@ -156,7 +162,7 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 }
 
 // run fills broken and warnings. It ends early when enough is broken or the time is over.
-func (t *trial) run(ctx context.Context) {
+func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
 	objects := evenly(t.selected, mostObjects)
@@ -172,8 +178,11 @@ func (t *trial) run(ctx context.Context) {
 		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; what it breaks of the others is not sent, and their bindings say why", checked, len(t.selected)))
 	}
 	for _, s := range t.policy.OverrideSpec().ResourceSelectors {
-		t.literally(ctx, s)
+		if err := t.literally(ctx, s); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // evenly chooses n of all, spread over the whole.
@@ -316,15 +325,18 @@ func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
 }
 
 // literally compares what the rules set with the schema of a selected kind of which no object was rendered.
-func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) {
+func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) error {
 	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
 	if s.Kind == "*" || t.tried.Has(gk) || ctx.Err() != nil {
-		return
+		return nil
 	}
 	t.tried.Insert(gk)
 	mapping, err := t.reviewer.options.Mapper.RESTMapping(gk)
-	if err != nil {
-		return // the hub does not serve it yet
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil // the hub does not serve it yet
+	case err != nil:
+		return fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
 	kind := t.reviewer.options.Schema(ctx, mapping.GroupVersionKind)
 	for i := range t.policy.OverrideSpec().Rules {
@@ -333,6 +345,7 @@ func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) {
 			t.breaks(fmt.Sprintf("every %s, by rule %q: %s", gk, rule.Name, t.shown(f, gk)))
 		}
 	}
+	return nil
 }
 
 func literalFaults(kind *values.Schema, rule *hubv1.OverrideRule) []values.Fault {

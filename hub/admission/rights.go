@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -31,10 +32,13 @@ const (
 )
 
 // selected are the rights on every selected kind. A namespace that is empty means all of them.
-func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) []need {
+func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]need, error) {
 	var out []need
 	for _, s := range selectors {
-		resource := r.resource(s)
+		resource, err := r.resource(s)
+		if err != nil {
+			return nil, err
+		}
 		for _, verb := range []string{"get", "create", "update", "delete"} {
 			name := s.Name
 			if verb == "create" {
@@ -48,20 +52,24 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // resource of a selected kind. One that the hub does not serve yet, as every kind of a group, needs the rights on all resources of the
 // group.
-func (r *Reviewer) resource(s hubv1.ResourceSelector) string {
+func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	if s.Kind == "*" {
-		return "*"
+		return "*", nil
 	}
-	mapping, err := r.options.Mapper.RESTMapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
-	if err != nil {
-		return "*"
+	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
+	mapping, err := r.options.Mapper.RESTMapping(gk)
+	switch {
+	case meta.IsNoMatchError(err):
+		return "*", nil
+	case err != nil:
+		return "", fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
-	return mapping.Resource.Resource
+	return mapping.Resource.Resource, nil
 }
 
 // adoption is the right to take over objects of members: of those that are named, or of all.
