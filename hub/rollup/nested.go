@@ -127,10 +127,11 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	ids := map[string]map[string]any{} // the keys of an entry, by their text
 	var order []string
 	for _, p := range m.parts {
-		if p.observed[name] == nil && p.lost >= health.LostNested {
-			return nil, omitted
+		list, has := p.observed[name]
+		if list == nil && (has || p.lost >= health.LostNested) {
+			return nil, omitted // it has a list that did not fit
 		}
-		entries, ok := n.entries(p.observed[name])
+		entries, ok := n.entries(list)
 		if !ok {
 			return nil, omitted
 		}

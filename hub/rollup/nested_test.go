@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,36 @@ clusters: {a: {pools: [{name: x, readyReplicas: 1}]}}`,
 		"a list that one cluster could not report whole is left out": {
 			in:   pools + "clusters: {a: {pools: [{name: x, readyReplicas: 1}]}, b: {pools: [" + many("{name: a-pool-%d, readyReplicas: 1}", 16) + "]}}",
 			want: "{leftOut: [pools]}",
+		},
+		"a list that is too long on one cluster is left out": {
+			in:   pools + "clusters: {a: {pools: [{name: web, readyReplicas: 2}]}, b: {pools: [{name: web, readyReplicas: 30}, " + many("{name: p%d, readyReplicas: 1}", 16) + "]}}",
+			want: "{leftOut: [pools]}",
+		},
+		"a list with an entry that has no short name on one cluster is left out": {
+			in:   pools + "clusters: {a: {pools: [{name: web, readyReplicas: 2}]}, b: {pools: [{name: web, readyReplicas: 30}, {name: " + strings.Repeat("n", 65) + ", readyReplicas: 1}]}}",
+			want: "{leftOut: [pools]}",
+		},
+		"a list in entries that is too long on one cluster is left out of them": {
+			in: `
+schema:
+  pools:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items:
+      type: object
+      properties:
+        name: {type: string}
+        replicas: {type: integer}
+        zones:
+          type: array
+          x-kubernetes-list-type: map
+          x-kubernetes-list-map-keys: [zone]
+          items: {type: object, properties: {zone: {type: string}, replicas: {type: integer}}}
+clusters:
+  a: {pools: [{name: x, replicas: 1, zones: [{zone: z0, replicas: 1}]}]}
+  b: {pools: [{name: x, replicas: 30, zones: [` + many("{zone: z%d, replicas: 1}", 17) + `]}]}`,
+			want: "{status: {pools: [{name: x, replicas: 31}]}, leftOut: ['pools[].zones']}",
 		},
 		"conditions of entries fold, without one of ours": {
 			in: `

@@ -19,7 +19,7 @@ const (
 
 // Project keeps what rows and the hub object's status need of a status, as canonical JSON of at most 512 bytes: conditions
 // without their messages, whole numbers, booleans, short strings, and the same of nested maps. Of lists it keeps those of named entries with
-// something in them that can be merged, and of their entries only that. Names that PerCluster says have no meaning on another cluster are
+// something in them that can be merged, and of their entries only that; null stands for such a list that cannot be kept. Names that PerCluster says have no meaning on another cluster are
 // dropped. Points in time are dropped as well unless they say when something expires or failed: heartbeats would change the row for ever.
 //
 // paths are JSON pointers, such as /status/storage/used, to values that are kept as they are, whatever they are: see Projection.Named.
@@ -85,7 +85,7 @@ func scalars(m map[string]any, depth int) map[string]any {
 				out[name] = nested
 			}
 		case []any:
-			if entries := listed(v, depth+1); entries != nil {
+			if entries, reported := listed(v, depth+1); reported {
 				out[name] = entries
 			}
 		default:
@@ -110,29 +110,26 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// listed keeps a list of a few named entries; nil if it is none, or if nothing in it can be merged.
-func listed(list []any, depth int) []any {
-	if len(list) == 0 || len(list) > maxEntries || depth > maxDepth {
-		return nil
+// listed keeps a list of a few named entries. A list in which something can be merged, but that cannot be kept whole, is nil: what
+// others report of it is not all there is. reported is false if nothing in it can be merged.
+func listed(list []any, depth int) (kept any, reported bool) {
+	if depth > maxDepth {
+		return nil, false
 	}
-	out := make([]any, 0, len(list))
-	useful := false
+	out := make([]any, 0, min(len(list), maxEntries))
+	whole := len(list) <= maxEntries
 	for _, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			return nil
-		}
+		m, _ := e.(map[string]any)
 		entry, named, mergeable := entryOf(m, depth)
-		if !named {
-			return nil
+		whole, reported = whole && named, reported || mergeable
+		switch {
+		case whole:
+			out = append(out, entry)
+		case reported:
+			return nil, true
 		}
-		useful = useful || mergeable
-		out = append(out, entry)
 	}
-	if !useful {
-		return nil
-	}
-	return out
+	return out, reported
 }
 
 // entryOf keeps of an entry its names and what can be merged.
@@ -147,17 +144,16 @@ func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeabl
 			continue
 		}
 		kept := summary(name, value)
+		reported := kept != nil
 		switch list, _ := value.([]any); {
 		case name == "conditions":
 			if conditions := conditionsIn(m); len(conditions) > 0 {
-				kept = conditions
+				kept, reported = conditions, true
 			}
 		case list != nil:
-			if nested := listed(list, depth+1); nested != nil {
-				kept = nested
-			}
+			kept, reported = listed(list, depth+1)
 		}
-		if kept != nil {
+		if reported {
 			entry[name], mergeable = kept, true
 		}
 	}

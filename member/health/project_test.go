@@ -51,10 +51,20 @@ func TestProject(t *testing.T) {
 		"a list in which nothing can be merged is dropped": {
 			status: "{resources: [{kind: Service, name: web, status: Synced}]}", want: "",
 		},
-		"a list of entries without names is dropped": {status: "{pools: [{readyReplicas: 2}]}", want: ""},
-		"a list of 17 entries is dropped": {
-			status: "{pools: [" + strings.Repeat("{name: web, readyReplicas: 2}, ", 17) + "]}", want: "",
+		"of a list of entries without names it is said that it is there": {
+			status: "{pools: [{readyReplicas: 2}], jobs: [{name: a, failed: 1}, {failed: 1}]}", want: `{"jobs":null,"pools":null}`,
 		},
+		"of a list of 17 entries as well": {
+			status: "{pools: [" + strings.Repeat("{name: web, readyReplicas: 2}, ", 17) + "]}", want: `{"pools":null}`,
+		},
+		"of one in an entry as well": {
+			status: "{pools: [{name: web, zones: [" + strings.Repeat("{zone: a, replicas: 2}, ", 17) + "]}]}", want: `{"pools":[{"name":"web","zones":null}]}`,
+		},
+		"of one whose entries are not all maps as well": {status: "{pools: [web, {name: web, readyReplicas: 2}]}", want: `{"pools":null}`},
+		"a list of 17 entries in which nothing can be merged is dropped": {
+			status: "{resources: [" + strings.Repeat("{kind: Service, name: web, status: Synced}, ", 17) + "]}", want: "",
+		},
+		"an empty list is dropped":                          {status: "{pools: [], nested: {pools: []}}", want: ""},
 		"names that projections use themselves are dropped": {status: "{'~': 1, /a: 2, replicas: 3}", want: `{"replicas":3}`},
 		"conditions that are no list are dropped": {
 			status: "{conditions: {a: 1}, replicas: 1}", want: `{"replicas":1}`,
@@ -144,6 +154,7 @@ func TestProjectionIsBoundedAndStable(t *testing.T) {
 			}
 			return out
 		}),
+		rapid.Just[any]([]any{map[string]any{"replicas": int64(1)}}),
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		status := rapid.MapOfN(word, leaf, 0, 40).Draw(t, "status")
@@ -227,17 +238,26 @@ func TestAProjectionSaysWhatItMayHaveLost(t *testing.T) {
 		field := fmt.Sprintf("f%02d", i)
 		status[field], named = strings.Repeat("v", 60), append(named, "/status/"+field)
 	}
+	lists := map[string]any{"replicas": int64(1)}
+	for i := range 60 {
+		lists[fmt.Sprintf("f%02d", i)] = []any{map[string]any{"replicas": int64(1)}}
+	}
 	tests := map[string]struct {
-		paths []string
-		lost  Loss
+		status map[string]any // if it is another one
+		paths  []string
+		lost   Loss
 	}{
 		"long strings":                                {lost: LostStrings},
+		"lists that could not be kept anyway":         {status: lists, lost: LostNested},
 		"everything else before some named ones":      {paths: named, lost: LostNamed},
 		"strings that nobody named go before the one": {paths: named[:1], lost: LostStrings},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			data := Project(status, tc.paths...)
+			if tc.status == nil {
+				tc.status = status
+			}
+			data := Project(tc.status, tc.paths...)
 			got, err := ReadProjection(data)
 			if err != nil || len(data) > maxProjection {
 				t.Fatalf("%d bytes, %v", len(data), err)

@@ -74,11 +74,11 @@ func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofNested loses the largest nested map or list first.
+// ofNested loses the largest nested map or list first, a list that is null already at last.
 func ofNested(kept map[string]any) []loss {
 	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
 		switch v.(type) {
-		case map[string]any, []any:
+		case map[string]any, []any, nil:
 			return true
 		}
 		return false
