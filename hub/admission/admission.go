@@ -1,8 +1,9 @@
 // Package admission reviews policies before the hub's API server takes them: what no CRD can say of them, and whether their author may ask
 // for it.
 //
+//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go). That comes first: who has
+//     none costs no more than these questions, and no author takes the turns of all others (turns.go).
 //   - A policy must be readable: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
-//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go).
 //   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is, or is to go, and
 //     compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy is not its fault.
 //
@@ -44,8 +45,11 @@ const (
 	reviewWithin = 8 * time.Second
 	// renderWithin of these is for rendering objects.
 	renderWithin = 4 * time.Second
-	// atOnce is how many reviews are made at a time. The others wait.
+	// atOnce is how many reviews are made at a time, and half of it of one author. The others wait.
 	atOnce = 4
+	// mostSelectors and mostNames are what the definitions of policies allow. An API server asks about no policy with more.
+	mostSelectors = 64
+	mostNames     = 1000
 )
 
 // Templates are the hub's own objects.
@@ -73,13 +77,13 @@ type Options struct {
 // Reviewer reviews policies.
 type Reviewer struct {
 	options Options
-	turns   chan struct{}
+	turns   *turns
 }
 
 var _ admission.Handler = &Reviewer{}
 
 // New returns a Reviewer.
-func New(o Options) *Reviewer { return &Reviewer{options: o, turns: make(chan struct{}, atOnce)} }
+func New(o Options) *Reviewer { return &Reviewer{options: o, turns: newTurns(atOnce)} }
 
 // refusal is why a policy is not taken. Its text is for the author.
 type refusal struct {
@@ -101,12 +105,11 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
 	defer cancel()
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
+	giveBack, ok := r.turns.take(ctx, req.UserInfo.Username)
+	if !ok {
 		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are written at the moment: try again"))
 	}
+	defer giveBack()
 	warnings, err := r.review(ctx, policy, author(req.UserInfo))
 	refused := (*refusal)(nil)
 	switch {
@@ -175,13 +178,18 @@ func specOf(o client.Object) any {
 }
 
 func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject, who author) error {
-	if err := r.options.Readable(p); err != nil {
-		return &refusal{text: err.Error()}
+	if n := len(p.PlacementSpec().Clusters.Names); n > mostNames {
+		return &refusal{text: fmt.Sprintf("spec.clusters.names: more than %d", mostNames)}
 	}
 	needs, err := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
 	if err != nil {
 		return err
 	}
-	needs = append(needs, adoption(p.PlacementSpec())...)
-	return r.demand(ctx, who, needs)
+	if err := r.demand(ctx, who, append(needs, adoption(p.PlacementSpec())...)); err != nil {
+		return err
+	}
+	if err := r.options.Readable(p); err != nil {
+		return &refusal{text: err.Error()}
+	}
+	return nil
 }

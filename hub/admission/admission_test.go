@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -50,6 +51,8 @@ type hub struct {
 	*testing.T
 	objects   []client.Object
 	templates map[hubv1.ObjectIdentity]*unstructured.Unstructured
+	// asking is called before a right of a user is asked for; nil is nothing.
+	asking func(user string)
 	// unmapped is what the mapper says of every kind; nil: it knows them.
 	unmapped error
 	// may says which rights the author has, as "verb resource.group namespace name"; nil is all.
@@ -126,6 +129,9 @@ func (h *hub) reviewer() *admission.Reviewer {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			review := o.(*authorizationv1.SubjectAccessReview)
+			if h.asking != nil {
+				h.asking(review.Spec.User)
+			}
 			a := review.Spec.ResourceAttributes
 			right := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", a.Verb, schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Namespace, a.Name)), " ")
 			h.mu.Lock()
@@ -189,20 +195,25 @@ func TestWhatCannotBeFoundOutIsNotTakenForAnAnswer(t *testing.T) {
 // review asks for a policy in YAML, as an update of another one if that is not empty.
 func (h *hub) review(policy, before string) ctrladmission.Response {
 	h.Helper()
+	return h.reviewer().Handle(h.Context(), h.request("alice", policy, before))
+}
+
+func (h *hub) request(user, policy, before string) ctrladmission.Request {
+	h.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(policy))
 	h.must(err)
 	var kind metav1.PartialObjectMetadata
 	h.must(json.Unmarshal(raw, &kind))
 	req := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "1", Kind: metav1.GroupVersionKind{Group: "hanse.dev", Version: "v1alpha1", Kind: kind.Kind}, Namespace: kind.Namespace, Name: kind.Name,
-		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: "alice"},
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
 	}}
 	if before != "" {
 		req.Operation = admissionv1.Update
 		req.OldObject.Raw, err = yaml.YAMLToJSON([]byte(before))
 		h.must(err)
 	}
-	return h.reviewer().Handle(h.Context(), req)
+	return req
 }
 
 func number(raw string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(raw)} }
@@ -351,6 +362,60 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRightsAreAskedForFirst(t *testing.T) {
+	tests := map[string]struct {
+		policy string
+		code   int32 // of an author who has no rights
+		asked  bool
+	}{
+		"an override that cannot be read":        {policy: policy(`[{name: a, patches: [{op: add, path: /spec/replicas, expression: "("}]}]`), code: http.StatusForbidden, asked: true},
+		"a placement that cannot be read":        {policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], clusters: {expression: "("}}}`, code: http.StatusForbidden, asked: true},
+		"more selectors than a policy can have":  {policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [` + strings.Repeat(`{apiGroup: test.hanse.dev, kind: Widget},`, 65) + `]}}`, code: http.StatusUnprocessableEntity},
+		"more names than a placement can select": {policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {clusters: {names: [` + strings.Repeat(`a,`, 1001) + `]}, apply: {adoption: Always}}}`, code: http.StatusUnprocessableEntity},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.may = func(string) bool { return false }
+			if answer := h.review(tt.policy, ""); answer.Allowed || answer.Result.Code != tt.code {
+				t.Errorf("got %+v, want %d", answer.Result, tt.code)
+			}
+			if asked := len(h.asked) > 0; asked != tt.asked {
+				t.Errorf("asked for rights is %t", asked)
+			}
+		})
+	}
+}
+
+func TestOneAuthorLeavesTurnsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		release, waiting := make(chan struct{}), sync.WaitGroup{}
+		h.asking = func(user string) {
+			if user == "alice" {
+				<-release
+			}
+		}
+		reviewer := h.reviewer()
+		fits := policy(`[{name: a, mergePatch: {spec: {size: large}}}]`)
+		for range 10 {
+			waiting.Go(func() {
+				if answer := reviewer.Handle(t.Context(), h.request("alice", fits, "")); !answer.Allowed {
+					t.Errorf("alice, in the end: %+v", answer.Result)
+				}
+			})
+		}
+		synctest.Wait()
+		for range 3 {
+			if answer := reviewer.Handle(t.Context(), h.request("bob", fits, "")); !answer.Allowed {
+				t.Errorf("bob, meanwhile: %+v", answer.Result)
+			}
+		}
+		close(release)
+		waiting.Wait()
+	})
 }
 
 func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {

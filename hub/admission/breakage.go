@@ -31,21 +31,14 @@ import (
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
-	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
-		return nil, &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
-	}
-	if errs := overrides.Validate(p.OverrideSpec(), field.NewPath("spec")); len(errs) > 0 {
-		texts := make([]string, 0, len(errs))
-		for _, err := range errs {
-			texts = append(texts, err.Error())
-		}
-		return nil, &refusal{text: someOf(texts, "; ")}
-	}
 	needs, err := r.selected(p.OverrideSpec().ResourceSelectors, p.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
 	if err := r.demand(ctx, who, append(needs, overriding(p)...)); err != nil {
+		return nil, err
+	}
+	if err := readable(p); err != nil {
 		return nil, err
 	}
 	trial, err := r.newTrial(ctx, p)
@@ -59,6 +52,22 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 		return nil, &refusal{text: "the policy would break objects: " + someOf(trial.broken, "; ")}
 	}
 	return trial.warnings, nil
+}
+
+// readable says what is wrong with a policy, whatever it selects.
+func readable(p hubv1.OverridePolicyObject) error {
+	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
+		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
+	}
+	errs := overrides.Validate(p.OverrideSpec(), field.NewPath("spec"))
+	if len(errs) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	return &refusal{text: someOf(texts, "; ")}
 }
 
 // trial renders what a policy selects, with it and without it.

@@ -33,6 +33,9 @@ const (
 
 // selected are the rights on every selected kind. A namespace that is empty means all of them.
 func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]need, error) {
+	if len(selectors) > mostSelectors {
+		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
+	}
 	var out []need
 	for _, s := range selectors {
 		resource, err := r.resource(s)
