@@ -6,7 +6,8 @@
 //   - The CA signs one certificate, and its key is thrown away: nobody can sign another one with what is in the Secret.
 //   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for as long as that
 //     lasts. So a replica may serve the old one for a while, and nothing has to happen at the same moment.
-//   - A certificate is served only when its CA is in the configuration.
+//   - A certificate is served only when its CA is in the configuration. Without a configuration nobody calls, and it is served at once: who
+//     deletes it, to be rid of a webhook in the way, keeps hubs that start.
 //
 // Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads every webhook
 // configuration, keeps all Secrets of the namespace once more and ends the process when the file does not come in time.
@@ -65,6 +66,8 @@ type Options struct {
 type Keeper struct {
 	options Options
 	serving atomic.Pointer[served]
+	// uncalled is true while there is no configuration. It is for the log.
+	uncalled atomic.Bool
 }
 
 type served struct {
@@ -94,6 +97,7 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable.
 func (k *Keeper) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("certificate")
+	ctx = ctrl.LoggerInto(ctx, log)
 	for {
 		pause := lookEvery
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
@@ -175,12 +179,22 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject makes the CA that of every webhook.
+// inject makes the CA that of every webhook. Without a configuration there is none.
 func (k *Keeper) inject(ctx context.Context, bundle []byte) error {
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config); err != nil {
+	err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config)
+	missing := apierrors.IsNotFound(err)
+	switch {
+	case err != nil && !missing:
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
+	case missing:
+		if !k.uncalled.Swap(true) {
+			ctrl.LoggerFrom(ctx).Info("There is no ValidatingWebhookConfiguration: policies are taken unreviewed until the chart is installed again",
+				"configuration", k.options.Configuration)
+		}
+		return nil
 	}
+	k.uncalled.Store(false)
 	before := config.DeepCopy()
 	changed := false
 	for i := range config.Webhooks {

@@ -9,14 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/hanse-dev/hanse/hub/certificate"
 )
@@ -168,12 +171,72 @@ func TestACertificateForOtherNamesIsReplaced(t *testing.T) {
 
 func TestWithoutWhatTheChartMakesItSaysWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
-	for _, missing := range []client.Object{w.config(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}} {
-		if err := w.client.Delete(t.Context(), missing); err != nil {
-			t.Fatal(err)
+	missing := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}
+	if err := w.client.Delete(t.Context(), missing); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.replica(name).Look(t.Context()); err == nil || !strings.Contains(err.Error(), missing.GetName()) {
+		t.Errorf("got %v, want an error that names %s", err, missing.GetName())
+	}
+}
+
+func TestWithoutAConfigurationItServesAndSaysSoOnce(t *testing.T) {
+	w := newWorld(t)
+	config := w.config()
+	if err := w.client.Delete(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}))
+	one := w.replica(name)
+	looks := func() {
+		t.Helper()
+		for range 2 {
+			if err := one.Look(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := w.replica(name).Look(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), missing.GetName()) {
-			t.Errorf("got %v, want an error that names %s", err, missing.GetName())
-		}
+	}
+	looks()
+	if _, err := one.GetCertificate(nil); err != nil {
+		t.Error(err)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "hanse-hub") {
+		t.Errorf("said %q, want one line that names the configuration", said)
+	}
+
+	config.ResourceVersion = ""
+	if err := w.client.Create(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	looks()
+	w.trusts(w.look(one), name)
+	if err := w.client.Delete(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	looks()
+	if len(said) != 2 {
+		t.Errorf("said %q, want another line after it was taken away again", said)
+	}
+}
+
+func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	one := certificate.New(certificate.Options{
+		Reader: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, ok := o.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
+					return errors.New("the server is starting")
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		}), Client: w.client, Configuration: "hanse-hub", Names: []string{name}, Clock: w.clock,
+		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
+	})
+	if err := one.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "the server is starting") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := one.GetCertificate(nil); !errors.Is(err, certificate.ErrNone) {
+		t.Errorf("got %v: it is served although nobody may trust it", err)
 	}
 }
