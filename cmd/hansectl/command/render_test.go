@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -54,15 +53,7 @@ func TestAnObjectIsRendered(t *testing.T) {
 			}
 			wants(t, stderr, tc.stderr)
 			got := "$ hansectl render --offline -f fleet.yaml " + strings.ReplaceAll(strings.Join(tc.args, " "), dir, "") + "\n" + text
-			path := filepath.Join("testdata", "render", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")
-			if *update {
-				must(t, os.WriteFile(path, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", path, diff)
-			}
+			isWhatIsPrinted(t, "render", name, got)
 		})
 	}
 }

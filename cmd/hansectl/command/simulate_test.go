@@ -3,17 +3,13 @@ package command
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected texts under testdata")
 
 // offline runs simulate on the files of the tests, and returns what it prints and its exit code.
 func offline(t *testing.T, args ...string) (stdout string, code int, err error) {
@@ -59,15 +55,7 @@ func TestASimulationReads(t *testing.T) {
 			}
 			got := "$ hansectl simulate --offline -f fleet.yaml " + strings.Join(tc.args, " ")
 			got = strings.TrimSpace(got) + "\n" + text
-			path := filepath.Join("testdata", "simulate", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")
-			if *update {
-				must(t, os.WriteFile(path, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", path, diff)
-			}
+			isWhatIsPrinted(t, "simulate", name, got)
 		})
 	}
 }
