@@ -162,21 +162,25 @@ func roleOf(kind string, c Conventions) role {
 }
 
 // byConditions gives the verdict of the worst condition; judged is false if there is none that it knows.
-func byConditions(conditions []condition, generation int64, conventions Conventions) (v Verdict, judged bool) {
+func byConditions(obj *unstructured.Unstructured, generation int64, conventions Conventions) (v Verdict, judged bool) {
+	conditions := conditionsOf(obj)
 	slices.SortStableFunc(conditions, func(a, b condition) int { return rank(a.kind) - rank(b.kind) })
 	whole := slices.ContainsFunc(conditions, func(c condition) bool { return roleOf(c.kind, conventions) == roleWhole })
+	counts := func(r role) bool { return r != roleNone && (r != rolePart || !whole) }
+	// Where neither the status nor those that count say of which generation they are, the others speak for them.
+	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(roleOf(c.kind, conventions)) })
 	v = Verdict{Health: hubv1.HealthHealthy}
 	failed := false // by its own words
 	for _, c := range conditions {
 		r := roleOf(c.kind, conventions)
-		if r == roleNone || r == rolePart && whole {
-			continue
-		}
-		judged = true
-		if c.observed >= 0 && c.observed < generation {
+		if c.observed >= 0 && c.observed < generation && (counts(r) || !dated) {
 			// The rest of the conditions may be of the old spec, too.
 			return notObserved(c.observed, generation), true
 		}
+		if !counts(r) {
+			continue
+		}
+		judged = true
 		h := judge(c, r)
 		failed = failed || r == roleNegative && h == hubv1.HealthDegraded
 		if worse(h, v.Health) {

@@ -60,7 +60,7 @@ func Compile(text string) (*Expression, error) {
 
 // judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may be of another spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
-	if v, _ := byConditions(conditionsOf(obj), generation, c); v.Reason == ReasonGenerationNotObserved {
+	if v, _ := byConditions(obj, generation, c); v.Reason == ReasonGenerationNotObserved {
 		return v
 	}
 	if e.err != nil {

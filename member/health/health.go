@@ -141,7 +141,7 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 // whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is not.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
 	status := statusOf(obj)
-	worst, speak := byConditions(conditionsOf(obj), generation, c)
+	worst, speak := byConditions(obj, generation, c)
 	if worst.Reason == ReasonGenerationNotObserved {
 		return worst
 	}

@@ -114,6 +114,22 @@ func TestAssess(t *testing.T) {
 			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}"),
 			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
 		},
+		"so is one that says nothing else": {
+			manifest: widget("{conditions: [{type: Serving, status: 'True', observedGeneration: 2}]}"),
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+		},
+		"and one of a part beside one of the whole that has no generation": {
+			manifest: widget("{conditions: [{type: Ready, status: 'True'}, {type: DatabaseReady, status: 'True', observedGeneration: 2}]}"),
+			want:     Verdict{progressing, ReasonGenerationNotObserved, "the status speaks of generation 2, the object is at 3"},
+		},
+		"one that says nothing else does not count beside one of this spec": {
+			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 3}, {type: Serving, status: 'True', observedGeneration: 2}]}"),
+			want:     Verdict{Health: healthy},
+		},
+		"nor in a status of this spec": {
+			manifest: widget("{observedGeneration: 3, conditions: [{type: Serving, status: 'True', observedGeneration: 2}]}"),
+			want:     Verdict{Health: healthy},
+		},
 		"a condition whose observed generation was never set is believed": {
 			manifest: widget("{conditions: [{type: Ready, status: 'True', observedGeneration: 0}]}"), want: Verdict{Health: healthy},
 		},
