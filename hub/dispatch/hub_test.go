@@ -168,21 +168,7 @@ func (s *served) gets(want map[string][]any) {
 // eventually waits until check says "".
 func (s *served) eventually(check func() string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		missing := check()
-		if missing == "" {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			s.Fatal(missing)
-		case <-tick.C:
-		}
-	}
+	eventually(s.T, 20*time.Second, check)
 }
 
 // One after the other a label, the version and the capacity of a cluster change. Each time the member is given what reads it, once, and nothing else.

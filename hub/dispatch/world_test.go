@@ -93,7 +93,13 @@ func (w *world) holds(cluster string) int {
 // eventually waits until check says "".
 func (w *world) eventually(within time.Duration, check func() string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), within)
+	eventually(w.T, within, check)
+}
+
+// eventually waits until check says "".
+func eventually(t *testing.T, within time.Duration, check func() string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -104,7 +110,7 @@ func (w *world) eventually(within time.Duration, check func() string) {
 		}
 		select {
 		case <-ctx.Done():
-			w.Fatalf("after %s: %s", within, missing)
+			t.Fatalf("after %s: %s", within, missing)
 		case <-tick.C:
 		}
 	}
