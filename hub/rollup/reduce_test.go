@@ -76,6 +76,26 @@ func TestReducers(t *testing.T) {
 		"what nobody reports is not there":                {in: reduce("reducer: Sum", integer, "null", "null", "null"), want: "{}"},
 		"a cluster that was not asked yet holds it back":  {in: reduce("reducer: Join", texts, "[a]", "[b]", "[c]") + "unasked: [b]", want: "{leftOut: [x]}"},
 		"but not what it reports anyway":                  {in: reduce("reducer: Sum", integer, "1", "2", "4") + "unasked: [b]", want: "{status: {x: 7}}"},
+		"a value that is too large on one cluster takes nothing else with it": {
+			in: `
+schema:
+  x: {type: string}
+  replicas: {type: integer}
+  conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}}}}
+statusAggregation: {reducers: [{path: /status/x, reducer: First}]}
+clusters:
+  a: {x: ` + strings.Repeat("v", 300) + `, replicas: 1, conditions: [{type: Ready, status: 'True'}]}
+  b: {x: two, conditions: [{type: Ready, status: 'True'}, {type: Stalled, status: 'False'}]}`,
+			want: "{status: {replicas: 1, conditions: [{type: Ready, status: 'True'}, {type: Stalled, status: 'False'}, {type: hanse.dev/Healthy, status: 'True'}]}, leftOut: [x]}",
+		},
+		"a map that is too large is left out though some of it is reported": {
+			in:   "schema: {x: {type: object, x-kubernetes-preserve-unknown-fields: true}}\nstatusAggregation: {reducers: [{path: /status/x, reducer: First}]}\nclusters: {a: {x: {replicas: 1, text: " + strings.Repeat("v", 300) + "}}}",
+			want: "{leftOut: [x]}",
+		},
+		"a large value is all that a cluster reports": {
+			in:   "schema: {x: {type: string}}\nstatusAggregation: {reducers: [{path: /status/x, reducer: First}]}\nclusters: {a: {x: " + strings.Repeat("v", 300) + "}, b: {x: two}}",
+			want: "{leftOut: [x]}",
+		},
 		"a nested field": {
 			in: `
 schema: {disk: {type: object, properties: {used: {type: string}, free: {type: string}}}}

@@ -28,11 +28,11 @@ const (
 // numbers, conditions and named values, and says up to which of these it did. nil means that nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
-	lost := addNamed(kept, status, paths)
+	addNamed(kept, status, paths)
 	if len(kept) == 0 {
 		return nil
 	}
-	return shrink(kept, lost)
+	return shrink(kept)
 }
 
 // conditionsIn returns the well-formed conditions of a map without messages and times, sorted by type.
@@ -196,27 +196,22 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. It says whether one is too large.
-func addNamed(kept, status map[string]any, paths []string) (lost Loss) {
+// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. One that is too large is
+// missing, which is news of that value alone: it is no loss of the projection.
+func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")
 		if !ok {
 			continue
 		}
-		key := "/" + pointer
 		value, found := valueAt(status, pointer)
 		if !found {
-			kept[key] = nil
-			continue
+			value = nil
 		}
-		data, err := json.Marshal(value)
-		if err != nil || len(data) > maxNamed {
-			lost = LostNamed
-			continue
+		if data, err := json.Marshal(value); err == nil && len(data) <= maxNamed {
+			kept["/"+pointer] = value
 		}
-		kept[key] = value
 	}
-	return lost
 }
 
 // valueAt finds a value by its pointer without the leading slash. A value that belongs to one cluster is not there, unless it is a number.

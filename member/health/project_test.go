@@ -214,9 +214,10 @@ func TestProjectKeepsWhatIsNamed(t *testing.T) {
 		"nothing but numbers where it belongs to one cluster": {
 			status: "{url: 'http://a', shards: 2}", paths: []string{"/status/url", "/status/shards"}, want: `{"/shards":2,"/url":null}`,
 		},
-		"a large value is lost, and that is said": {
-			status: "{replicas: 1, tags: ['" + strings.Repeat("t", 300) + "']}", paths: []string{"/status/tags"}, want: `{"replicas":1,"~":7}`,
+		"a large value is missing, and nothing else is": {
+			status: "{replicas: 1, at: [b], tags: ['" + strings.Repeat("t", 300) + "']}", paths: []string{"/status/tags", "/status/at"}, want: `{"/at":["b"],"replicas":1}`,
 		},
+		"a large value alone": {status: "{tags: ['" + strings.Repeat("t", 300) + "']}", paths: []string{"/status/tags"}, want: ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

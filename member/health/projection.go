@@ -32,7 +32,7 @@ type Projection struct {
 	// Fields are those of the status.
 	Fields map[string]any
 	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil says that the
-	// status has none; a pointer that is missing was lost, or not asked for.
+	// status has none; a pointer that is missing was too large, lost, or not asked for.
 	Named map[string]any
 	// Lost is what may be missing because it did not fit.
 	Lost Loss

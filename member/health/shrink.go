@@ -14,21 +14,17 @@ type loss func() (saved int)
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
 // shrink returns the projection as JSON of at most maxProjection bytes, with the most that it may have lost; nil if nothing is left.
-func shrink(kept map[string]any, lost Loss) []byte {
-	if lost != LostNothing {
-		kept[lossField] = int64(lost)
-	}
+func shrink(kept map[string]any) []byte {
 	data := encode(kept)
 	size := len(data)
 	for i, of := range losses {
 		if len(data) <= maxProjection {
 			break
 		}
-		before := kept[lossField]
-		kept[lossField] = int64(max(lost, LostStrings+Loss(i)))
-		if before == nil {
+		if kept[lossField] == nil {
 			size += len(`"~":1,`)
 		}
+		kept[lossField] = int64(LostStrings) + int64(i)
 		for _, lose := range of(kept) {
 			if size -= lose(); size > maxProjection {
 				continue
