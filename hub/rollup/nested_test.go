@@ -175,6 +175,9 @@ clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
 			in:   "schema: {version: {type: string, maxLength: 3}, replicas: {type: integer, maximum: 4}}\nclusters: {a: {version: v1.2.3, replicas: 5}}",
 			want: "{leftOut: [replicas, version]}",
 		},
+		"a pattern that is none in Go allows nothing": {
+			in: "schema: {version: {type: string, pattern: '^(?!v0).*$'}}\nclusters: {a: {version: v1}, b: {version: v1}}", want: "{leftOut: [version]}",
+		},
 		"a status that the schema does not allow as a whole is none": {
 			in:   "schema: {a: {type: string}, b: {type: string}, replicas: {type: integer}}\nrequired: [a]\nclusters: {x: {replicas: 1}}",
 			want: "{error: 'merging the status: a required field has no value that can be merged: status.a'}",

@@ -80,6 +80,8 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus says whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
+var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
+
 // newNode keeps so many levels of a schema: no rule looks deeper.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, props: p}
@@ -99,8 +101,10 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 		}
 	}
 	if p.Pattern != "" {
-		// A pattern that does not compile lets everything pass, as on the server.
-		n.pattern, _ = regexp.Compile(p.Pattern)
+		var err error
+		if n.pattern, err = regexp.Compile(p.Pattern); err != nil {
+			n.pattern = matchesNothing // as on the server
+		}
 	}
 	if levels == 0 {
 		return n

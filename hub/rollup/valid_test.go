@@ -12,7 +12,7 @@ import (
 func TestWhatTheServerRefusesIsRefused(t *testing.T) {
 	schemas := []string{
 		"{type: integer, format: int32, minimum: 0, maximum: 5}", "{type: integer}", "{type: number, minimum: 0.5}", "{type: boolean}", "{type: string, minLength: 1, maxLength: 2}",
-		"{type: string, enum: [a, b]}", "{type: string, pattern: '^[a-c]+$'}", "{type: string, format: date-time}", "{type: string, nullable: true}",
+		"{type: string, enum: [a, b]}", "{type: string, pattern: '^[a-c]+$'}", "{type: string, pattern: '(?!a)'}", "{type: string, format: date-time}", "{type: string, nullable: true}",
 		"{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}", "{x-kubernetes-int-or-string: true, pattern: '^[a-c]$'}",
 		"{type: array, minItems: 1, maxItems: 2, items: {type: string}}", "{type: object, required: [a], properties: {a: {type: string}, b: {type: integer}}}",
 		"{type: object, maxProperties: 1, additionalProperties: {type: integer}}", "{type: string, format: ipv4}", "{type: integer, multipleOf: 2}",
