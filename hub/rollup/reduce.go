@@ -90,7 +90,7 @@ func (p part) at(path string) (value any, ok bool) {
 	case string, bool, float64: // as it is, unlike maps and lists
 		return value, true
 	}
-	return nil, p.row.UID == "" // nothing is there that could be asked
+	return nil, p.row.UID == "" && p.row.Observed == nil // nothing is there that could be asked
 }
 
 // given are the values that targets do report.

@@ -135,3 +135,25 @@ clusters: {a: {conditions: [{type: Serving, status: 'True'}, {type: Slow, status
 		})
 	}
 }
+
+// A copy may be seen of which no apply was ever confirmed.
+func TestAReducerWaitsForWhatACopyWithoutUIDMayHave(t *testing.T) {
+	s := readScenario(t, `
+schema: {x: {type: string}, replicas: {type: integer}}
+statusAggregation: {reducers: [{path: /status/x, reducer: First}]}
+clusters: {a: {x: `+strings.Repeat("v", 300)+`, replicas: 1}, b: {x: two, replicas: 1}}`)
+	schema, _, err := NewSchema(s.crd(), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := NewRules(s.StatusAggregation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, targets := s.rows()
+	rows[0].UID = ""
+	status, leftOut, err := MergeStatus(schema, rules, s.template(), rows, targets, noon)
+	if diff := cmp.Diff(map[string]any{"replicas": int64(2)}, status) + cmp.Diff([]string{"x"}, leftOut); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
