@@ -7,6 +7,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,8 +75,12 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 		return p, refused
 	}
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
-	if err != nil {
+	switch {
+	case meta.IsNoMatchError(err):
 		return p, refused // its definition is gone
+	case err != nil:
+		_ = v.internal("finding the resource of "+p.id.GroupKind().String(), err)
+		return p, apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", p.id.GroupKind(), causeOf(err)))
 	}
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "get", Group: o.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Namespace: o.Namespace, Name: o.Name,
@@ -120,6 +126,14 @@ func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceA
 		return false, v.internal("asking what a user may do", err)
 	}
 	return review.Status.Allowed, nil
+}
+
+// causeOf is why a request failed, without the address of the server.
+func causeOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return "its API server answers " + string(reason)
+	}
+	return "its API server does not answer"
 }
 
 // internal logs what a user cannot mend and must not read.

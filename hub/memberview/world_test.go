@@ -9,15 +9,18 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -59,6 +62,10 @@ type world struct {
 	replicas map[string]*memberview.Server
 	// intent is what the hub would apply.
 	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+	// holds says which replica, named by a cluster, works on which cluster.
+	holds func(replica, cluster string) bool
+	// kinds is the mapper of all replicas.
+	kinds *kinds
 }
 
 func newWorld(t *testing.T) *world {
@@ -72,6 +79,8 @@ func newWorld(t *testing.T) *world {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	must(t, hub.Create(t.Context(), ns))
 	w := &world{T: t, ns: ns.Name, members: map[string]*fakeMember{here: {}, elsewhere: {}}, replicas: map[string]*memberview.Server{}}
+	w.holds = func(replica, cluster string) bool { return replica == cluster }
+	w.kinds = &kinds{RESTMapper: hub.RESTMapper()}
 	w.place("ConfigMap", "settings", here, elsewhere, nowhere)
 	w.place("ConfigMap", "far", elsewhere)
 	w.place("Secret", "password", here)
@@ -82,9 +91,9 @@ func newWorld(t *testing.T) *world {
 	}
 	for cluster, server := range w.replicas {
 		server.Handler = memberview.New(memberview.Options{
-			Client: hub, Mapper: hub.RESTMapper(), Logger: logr.Discard(),
+			Client: hub, Mapper: w.kinds, Logger: logr.Discard(),
 			Members: func(name string) (member.Viewer, error) {
-				if name != cluster {
+				if !w.holds(cluster, name) {
 					t.Errorf("the replica of %s was asked for %s", cluster, name)
 				}
 				return w.members[name], nil
@@ -93,7 +102,7 @@ func newWorld(t *testing.T) *world {
 				return w.intent(object, policies)
 			},
 			Holder: func(name string) memberview.Holder {
-				if name == cluster {
+				if w.holds(cluster, name) {
 					return memberview.Holder{Here: true}
 				}
 				return memberview.HolderOf(w.replicas[name].Annotations())
@@ -201,6 +210,20 @@ func (w *world) send(certificate, token, cluster, what string, body []byte, out 
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
+// kinds are those of the hub, unless they cannot be had.
+type kinds struct {
+	meta.RESTMapper
+	err error
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	return k.RESTMapper.RESTMapping(kind, versions...)
+}
+
 // fakeMember says what a test wants.
 type fakeMember struct {
 	asked    []member.ViewIntent
@@ -209,16 +232,38 @@ type fakeMember struct {
 	preview  member.Preview
 	children member.Children
 	owners   []member.Owner
-	wait     chan struct{} // if set, View waits until it is closed
+	entered  chan struct{} // if set, View and Children say here that they wait
+	wait     chan struct{} // if set, View and Children wait until it is closed
+}
+
+// pause waits if the test wants that, and says whether it does.
+func (m *fakeMember) pause(ctx context.Context) bool {
+	if m.wait == nil {
+		return false
+	}
+	if m.entered != nil {
+		m.entered <- struct{}{}
+	}
+	select {
+	case <-m.wait:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// waits returns once somebody else waits for the member.
+func (m *fakeMember) waits(t *testing.T) {
+	t.Helper()
+	select {
+	case <-m.entered:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the member is not asked")
+	}
 }
 
 // View implements member.Viewer.
 func (m *fakeMember) View(ctx context.Context, in member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
-	if m.wait != nil {
-		select {
-		case <-m.wait:
-		case <-ctx.Done():
-		}
+	if m.pause(ctx) {
 		return nil, m.refusal
 	}
 	m.asked = append(m.asked, in)
@@ -229,7 +274,10 @@ func (m *fakeMember) View(ctx context.Context, in member.ViewIntent) (*unstructu
 func (m *fakeMember) Preview(context.Context, member.ApplyIntent) member.Preview { return m.preview }
 
 // Children implements member.Viewer.
-func (m *fakeMember) Children(_ context.Context, owners []member.Owner) member.Children {
+func (m *fakeMember) Children(ctx context.Context, owners []member.Owner) member.Children {
+	if m.pause(ctx) {
+		return m.children
+	}
 	m.owners = owners
 	return m.children
 }
