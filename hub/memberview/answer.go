@@ -48,23 +48,27 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 
 // ask answers the question, here or elsewhere.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
+	token := r.Header.Get(TokenHeader)
+	if token == "" {
+		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
+	}
 	free, err := v.all.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	token := r.Header.Get(TokenHeader)
-	if token == "" {
-		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
-	}
 	if q.who, err = v.identify(ctx, token); err != nil {
 		return nil, err
 	}
+	if free, err = v.users.take(q.who.name); err != nil {
+		return nil, err
+	}
+	defer free()
 	if err := v.mayView(ctx, q); err != nil {
 		return nil, err
 	}
-	if q.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, largestRequest)); err != nil {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", largestRequest))
+	if q.body, err = body(w, r); err != nil {
+		return nil, err
 	}
 	holder := v.opts.Holder(q.cluster)
 	switch {
@@ -79,6 +83,27 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no replica of the hub works on cluster %q now: try again in some seconds", q.cluster))
 	}
 	return v.passOn(ctx, holder, q, token, what)
+}
+
+// body reads that of a request, which is not waited for: whoever sends slowly holds what others could use.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
+		return nil, fmt.Errorf("bounding how long a request may take to arrive: %w", err)
+	}
+	got, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestRequest))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request has more than %d bytes", largestRequest))
+	case err != nil:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
+	}
+	// What is read from now on is whether the sender has gone.
+	if err := connection.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
+	}
+	return got, nil
 }
 
 // largestAnswer of another replica is read: two objects of etcd's size, as JSON.
@@ -161,6 +186,29 @@ func (s slots) take(ctx context.Context) (free func(), err error) {
 	case <-ctx.Done():
 	}
 	return nil, apierrors.NewTooManyRequests("too many ask at the same time: try again in some seconds", 5)
+}
+
+// slotsByUser bound what is done for one user at a time, of what is done at all.
+type slotsByUser struct {
+	mu   sync.Mutex
+	held map[string]int // by the name of the user
+}
+
+// take waits for nobody: who waits has taken one of the slots for all.
+func (s *slotsByUser) take(user string) (free func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[user] >= mostPerUser {
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q asks %d questions already, the most at a time: try again when one is answered", user, mostPerUser), 5)
+	}
+	s.held[user]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.held[user]--; s.held[user] == 0 {
+			delete(s.held, user)
+		}
+	}, nil
 }
 
 // slotsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and it is held here.

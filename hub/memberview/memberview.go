@@ -8,8 +8,9 @@
 //     see redact.go.
 //   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
 //     do not trust each other. Which certificate a replica has is in its Lease, see Transport.
-//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else. The
-//     circuit of hub/dispatch is for writes: to look is most wanted while they fail.
+//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else; and a
+//     user asks few at a time, each of which must arrive soon, so that nobody keeps the others from asking. The circuit of hub/dispatch is for
+//     writes: to look is most wanted while they fail.
 //
 // Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind package member), who works
 // on which member (hub/shard).
@@ -56,15 +57,23 @@ type Options struct {
 type View struct {
 	opts    Options
 	all     slots
+	trees   slots
+	users   *slotsByUser
 	members *slotsByName
 	forward func(Holder) http.RoundTripper
 }
 
 const (
-	// mostRequests are answered at a time, and mostPerMember of them about one member. The others wait for up to waitForSlot.
+	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children, of which there are
+	// many. The others wait for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
+	mostTrees     = 4
 	waitForSlot   = 3 * time.Second
+	// mostPerUser of them are one user's. More are refused.
+	mostPerUser = 8
+	// readWithin bounds how long a request may take to arrive once its sender is known.
+	readWithin = 3 * time.Second
 	// answerWithin bounds a whole request, the reviews included.
 	answerWithin = 25 * time.Second
 	// largestRequest and mostObjects bound what is asked at once.
@@ -75,7 +84,8 @@ const (
 // New returns a View.
 func New(o Options) *View {
 	return &View{
-		opts: o, all: make(slots, mostRequests), members: &slotsByName{of: map[string]slots{}},
+		opts: o, all: make(slots, mostRequests), trees: make(slots, mostTrees),
+		users: &slotsByUser{held: map[string]int{}}, members: &slotsByName{of: map[string]slots{}},
 		forward: func(h Holder) http.RoundTripper { return Transport(h.Certificate) },
 	}
 }

@@ -2,6 +2,8 @@ package memberview_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -9,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -77,6 +81,31 @@ func TestWhoMayLook(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestAKindThatIsNotKnownIsToldFromOneThatCannotBeLookedUp(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].live = configMap("red")
+	reader := w.user("reader", getAll, viewAll)
+	down := apierrors.NewServiceUnavailable("10.0.0.1 is not ready")
+	tests := map[string]struct {
+		err     error
+		refused func(error) bool
+		says    string
+	}{
+		"its definition is gone":                  {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}, apierrors.IsForbidden, "may not get"},
+		"its group cannot be asked for":           {fmt.Errorf("discovering: %w", down), apierrors.IsServiceUnavailable, "what resource ConfigMap is (its API server answers ServiceUnavailable)"},
+		"the hub's API server does not answer it": {errors.New("dial 10.0.0.1: refused"), apierrors.IsServiceUnavailable, "does not answer"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w.kinds.err = tc.err
+			err := w.ask(reader, here, memberview.Copy, memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}, nil)
+			if !tc.refused(err) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "10.0.0.1") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }
 
 func TestACopyThatIsNotTheHubsIsNotShown(t *testing.T) {
@@ -211,14 +240,29 @@ func TestChildren(t *testing.T) {
 	if diff := cmp.Diff(want, answer); diff != "" {
 		t.Error(diff)
 	}
-	t.Run("one object that may not be read is too many", func(t *testing.T) {
+	t.Run("what may not be read is refused alone, in the words for what is not there", func(t *testing.T) {
 		token := w.user("single", getOne, viewAll)
-		err := w.ask(token, here, memberview.Children, memberview.ChildrenRequest{Objects: []memberview.Object{settings, w.object("Secret", "password")}}, nil)
-		if !apierrors.IsForbidden(err) {
-			t.Errorf("got %v", err)
+		w.members[here].owners = nil
+		refused := func(kind, name string) memberview.ObjectChildren {
+			return memberview.ObjectChildren{Object: w.object(kind, name), Refused: &memberview.Reason{Reason: "Forbidden", Message: fmt.Sprintf(
+				"%s %q is forbidden: user \"system:serviceaccount:%s:single\" may not get %s on the hub, or the hub does not send it to cluster %s",
+				kind, name, w.ns, w.id(kind, name), here)}}
+		}
+		var answer memberview.ChildrenAnswer
+		must(t, w.ask(token, here, memberview.Children, memberview.ChildrenRequest{
+			Objects: []memberview.Object{w.object("Secret", "password"), settings, w.object("Secret", "nothing")},
+		}, &answer))
+		want := memberview.ChildrenAnswer{Notes: []string{"jobs.batch: not granted"}, Objects: []memberview.ObjectChildren{
+			refused("Secret", "password"), {Object: settings, UID: "copy-settings", Children: found}, refused("Secret", "nothing"),
+		}}
+		if diff := cmp.Diff(want, answer); diff != "" {
+			t.Error(diff)
+		}
+		if asked := w.members[here].owners; len(asked) != 1 || asked[0].UID != "copy-settings" {
+			t.Errorf("the member is asked for %v", asked)
 		}
 	})
-	t.Run("so are more than 50", func(t *testing.T) {
+	t.Run("more than 50 are too many", func(t *testing.T) {
 		err := w.ask(token, here, memberview.Children, memberview.ChildrenRequest{Objects: make([]memberview.Object, 51)}, nil)
 		if !apierrors.IsBadRequest(err) {
 			t.Errorf("got %v", err)

@@ -123,6 +123,10 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	var owners []member.Owner
 	for _, o := range in.Objects {
 		p, err := v.find(ctx, q, o)
+		if apierrors.IsForbidden(err) {
+			answer.Objects = append(answer.Objects, ObjectChildren{Object: o, Refused: &Reason{Reason: string(metav1.StatusReasonForbidden), Message: err.Error()}})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -133,10 +137,18 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 		owners = append(owners, member.Owner{Kind: p.id.GroupKind(), Namespace: o.Namespace, UID: found.UID})
 		answer.Objects = append(answer.Objects, found)
 	}
+	if len(owners) == 0 {
+		return answer, nil
+	}
 	m, err := v.opts.Members(q.cluster)
 	if err != nil {
 		return nil, err
 	}
+	free, err := v.trees.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	found := m.Children(ctx, owners)
 	for i := range answer.Objects {
 		if uid := answer.Objects[i].UID; uid != "" {

@@ -90,6 +90,9 @@ type ObjectChildren struct {
 	Object   Object         `json:"object"`
 	UID      types.UID      `json:"uid,omitempty"` // of the copy; empty if none is known
 	Children []member.Child `json:"children,omitempty"`
+	// Refused says why nothing is told of this one: who asks may not get the object, or the hub does not send it to the cluster. Which of these
+	// is not told.
+	Refused *Reason `json:"refused,omitempty"`
 }
 
 // Reason says why something is not done.
