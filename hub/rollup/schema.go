@@ -80,11 +80,9 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus says whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
-
 // newNode keeps so many levels of a schema: no rule looks deeper.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
-	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, props: p}
+	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
 		n.validator = sync.OnceValues(func() (validation.SchemaValidator, error) { return newValidator(p) })
 	}
@@ -98,12 +96,6 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 		var word string
 		if json.Unmarshal(e.Raw, &word) == nil {
 			n.enum = append(n.enum, word)
-		}
-	}
-	if p.Pattern != "" {
-		var err error
-		if n.pattern, err = regexp.Compile(p.Pattern); err != nil {
-			n.pattern = matchesNothing // as on the server
 		}
 	}
 	if levels == 0 {
@@ -124,6 +116,20 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 		n.keys = p.XListMapKeys
 	}
 	return n
+}
+
+var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
+
+// patternOf is nil if there is none. One that does not compile lets nothing pass, as on the server.
+func patternOf(p *apiextensionsv1.JSONSchemaProps) *regexp.Regexp {
+	if p.Pattern == "" {
+		return nil
+	}
+	pattern, err := regexp.Compile(p.Pattern)
+	if err != nil {
+		return matchesNothing
+	}
+	return pattern
 }
 
 func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {

@@ -11,14 +11,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
 // refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server knows.
 //
 // The API server's own validation makes its validators anew for each value: 0.2 ms for a small status. It is asked where a schema says more
-// than what nearly all of them do; the rest is compared here.
+// than what nearly all of them do; the rest is compared here. It does not look at what the server asks of the shape beside it.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)
@@ -30,7 +29,7 @@ func (n *node) refuses(value any) error {
 	if faults := v.Validate(value).Errors; len(faults) > 0 {
 		return faults[0]
 	}
-	return nil
+	return misshapen(n.props, value)
 }
 
 func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidator, error) {
@@ -117,16 +116,8 @@ func (n *node) compareList(v []any) error {
 	case !within(int64(len(v)), n.props.MinItems, n.props.MaxItems):
 		return fmt.Errorf("it has %d entries", len(v))
 	}
-	if listType := n.props.XListType; listType != nil && *listType == "map" {
-		if _, ok := n.entries(v); !ok {
-			return errors.New("its entries are not told apart by their keys")
-		}
-	} else if listType != nil && *listType == "set" {
-		for i := range v {
-			if slices.ContainsFunc(v[:i], func(e any) bool { return equality.Semantic.DeepEqual(e, v[i]) }) {
-				return errors.New("an entry is there twice")
-			}
-		}
+	if err := distinct(n.props, v); err != nil {
+		return err
 	}
 	for i, e := range v {
 		if n.items == nil {
@@ -161,8 +152,8 @@ func (n *node) compareObject(v map[string]any) error {
 			if err := field.refuses(e); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-		case n.props.XPreserveUnknownFields == nil || !*n.props.XPreserveUnknownFields:
-			return fmt.Errorf("%s is no field of the schema", name)
+		case !takesAny(n.props, name):
+			return undeclared(name)
 		}
 	}
 	return nil
