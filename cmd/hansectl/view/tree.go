@@ -46,6 +46,8 @@ type TreeCluster struct {
 	Reason   string            `json:"reason,omitempty"`
 	Message  string            `json:"message,omitempty"`
 	Children []member.Child    `json:"children,omitempty"`
+	// Refused says why the hub tells nothing of what is below.
+	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
 // TreeOf is the tree of some bindings, down to the clusters. Of more than most, the first are shown.
@@ -100,15 +102,15 @@ func (t Tree) Clusters() []string {
 
 // Grow adds what was found on a cluster.
 func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
-	of := map[memberview.Object][]member.Child{}
+	of := map[memberview.Object]memberview.ObjectChildren{}
 	for _, f := range found {
-		of[f.Object] = f.Children
+		of[f.Object] = f
 	}
 	for i := range t.Objects {
 		for j := range t.Objects[i].Clusters {
 			if c := &t.Objects[i].Clusters[j]; c.Cluster == cluster {
-				if children, asked := of[t.Objects[i].Object]; asked {
-					c.Children = children
+				if f, asked := of[t.Objects[i].Object]; asked {
+					c.Children, c.Refused = f.Children, f.Refused
 				}
 			}
 		}
@@ -178,7 +180,11 @@ func (c TreeCluster) branch() branch {
 	if c.Reason != "" && c.Reason != hubv1.ReasonApplied {
 		words = append(words, strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
 	}
-	return branch{text: join(words), below: branches(c.Children)}
+	below := branches(c.Children)
+	if c.Refused != nil {
+		below = append(below, branch{text: "not shown: " + c.Refused.Message})
+	}
+	return branch{text: join(words), below: below}
 }
 
 func branches(children []member.Child) []branch {
