@@ -53,7 +53,10 @@ func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer
 			{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{ns}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role("ClusterRole"), Subjects: subject},
-		// The role that the chart has made for this.
+		// The roles that the chart has made for this.
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name + "-members"}, Subjects: subject, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hanse-view",
+		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-members"}, Subjects: subject, RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-view",
 		}},

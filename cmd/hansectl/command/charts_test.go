@@ -89,6 +89,25 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 	}
 }
 
+func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
+	granted := map[string][]rbacv1.PolicyRule{}
+	for _, o := range render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
+		var role rbacv1.ClusterRole // a Role has rules, too
+		switch o.GetKind() {
+		case "ClusterRole", "Role":
+			convert(t, o, &role)
+			granted[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = role.Rules
+		}
+	}
+	want := map[string][]rbacv1.PolicyRule{
+		"ClusterRole /hanse-view":      {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
+		"Role hanse-system/hanse-view": {{APIGroups: []string{""}, Resources: []string{"services/proxy"}, ResourceNames: []string{viewService}, Verbs: []string{"create"}}},
+	}
+	if diff := cmp.Diff(want, granted); diff != "" {
+		t.Errorf("roles (-want +chart):\n%s", diff)
+	}
+}
+
 func convert(t *testing.T, from *unstructured.Unstructured, to any) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, to); err != nil {

@@ -93,7 +93,7 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 		t.Error(diff)
 	}
 	for cluster, says := range map[string]string{
-		"eu-fra-1": "needs the verb view", "ap-se-1": "the ClusterRole hanse-view allows", "us-1": "view.enabled", "us-2": "502",
+		"eu-fra-1": "needs the verb view", "ap-se-1": "the Role hanse-view in namespace hanse-system allows", "us-1": "view.enabled", "us-2": "502",
 	} {
 		refused(t, v.ask(t.Context(), cluster, memberview.Diff, memberview.DiffRequest{}, &answer), says)
 	}
