@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -187,6 +186,9 @@ func (t *trial) run(ctx context.Context) error {
 		t.warn(fmt.Sprintf("checked %d of the %d objects that the policy selects; what it breaks of the others is not sent, and their bindings say why", checked, len(t.selected)))
 	}
 	for _, s := range t.policy.OverrideSpec().ResourceSelectors {
+		if ctx.Err() != nil {
+			break
+		}
 		if err := t.literally(ctx, s); err != nil {
 			return err
 		}
@@ -336,16 +338,13 @@ func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
 // literally compares what the rules set with the schema of a selected kind of which no object was rendered.
 func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) error {
 	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
-	if s.Kind == "*" || t.tried.Has(gk) || ctx.Err() != nil {
+	if s.Kind == "*" || t.tried.Has(gk) {
 		return nil
 	}
 	t.tried.Insert(gk)
-	mapping, err := t.reviewer.options.Mapper.RESTMapping(gk)
-	switch {
-	case meta.IsNoMatchError(err):
-		return nil // the hub does not serve it yet
-	case err != nil:
-		return fmt.Errorf("finding the resource of %s: %w", gk, err)
+	mapping, served, err := t.reviewer.mapping(gk)
+	if err != nil || !served {
+		return err
 	}
 	kind := t.reviewer.options.Schema(ctx, mapping.GroupVersionKind)
 	for i := range t.policy.OverrideSpec().Rules {

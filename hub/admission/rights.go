@@ -64,15 +64,23 @@ func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	if s.Kind == "*" {
 		return "*", nil
 	}
-	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
+	mapping, served, err := r.mapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
+	if err != nil || !served {
+		return "*", err
+	}
+	return mapping.Resource.Resource, nil
+}
+
+// mapping of a kind; false if the hub does not serve it. An API server that gives no answer has not said so.
+func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error) {
 	mapping, err := r.options.Mapper.RESTMapping(gk)
 	switch {
 	case meta.IsNoMatchError(err):
-		return "*", nil
+		return nil, false, nil
 	case err != nil:
-		return "", fmt.Errorf("finding the resource of %s: %w", gk, err)
+		return nil, false, fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
-	return mapping.Resource.Resource, nil
+	return mapping, true, nil
 }
 
 // adoption is the right to take over objects of members: of those that are named, or of all.
