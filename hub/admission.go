@@ -45,7 +45,7 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
 	}
 	keeper := certificate.New(certificate.Options{
-		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Configuration: WebhookName, Names: o.WebhookNames,
+		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Configuration: WebhookName, Names: o.WebhookNames, Path: admission.Path,
 		Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret},
 	})
 	reviewer := admission.New(admission.Options{
@@ -55,7 +55,9 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate
 	}}})
-	server.Register(admission.Path, &ctrladmission.Webhook{Handler: reviewer, RecoverPanic: ptr.To(true)})
+	guarded := keeper.Guard(&ctrladmission.Webhook{Handler: reviewer, RecoverPanic: ptr.To(true)})
+	server.Register(admission.Path, guarded)
+	server.Register(admission.Path+"/", guarded) // the random part is not to be a label of metrics
 	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
 		return fmt.Errorf("adding the readiness probe of the webhook: %w", err)
 	}

@@ -2,9 +2,13 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +188,8 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	good := sizes("good", "5")
 	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, good.DeepCopy()) })
 
+	r.answersOnlyByTheConfiguredPath()
+
 	// The API server publishes the schema of a new kind a little later than it serves it.
 	bad := sizes("bad", `"huge"`)
 	eventually(t, 30*time.Second, func() error {
@@ -219,6 +225,32 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 		return asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))
 	})
 	refused(t, asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/rules/0/mergePatch/spec/size","value":2}]`))), "bob needs the right to")
+}
+
+// answersOnlyByTheConfiguredPath sends a review that claims to be of an administrator, as whoever reaches the port may.
+func (r *reviewing) answersOnlyByTheConfiguredPath() {
+	r.Helper()
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	must(r.T, r.admin.Get(r.Context(), types.NamespacedName{Name: WebhookName}, &config))
+	called := *config.Webhooks[0].ClientConfig.URL
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(config.Webhooks[0].ClientConfig.CABundle)
+	caller := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	defer caller.CloseIdleConnections()
+	u, err := url.Parse(called)
+	must(r.T, err)
+	for path, want := range map[string]int{
+		u.Path: http.StatusOK, "/validate-policies": http.StatusNotFound, "/validate-policies/": http.StatusNotFound, "/validate-policies/0": http.StatusNotFound,
+	} {
+		u.Path = path
+		answer, err := caller.Post(u.String(), "application/json", strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",
+			"kind":{"group":"hanse.dev","version":"v1alpha1","kind":"Placement"},"operation":"CREATE","userInfo":{"username":"a","groups":["system:masters"]},"object":{}}}`))
+		must(r.T, err)
+		must(r.T, answer.Body.Close())
+		if answer.StatusCode != want {
+			r.Errorf("at %s it answers %d, want %d", path, answer.StatusCode, want)
+		}
+	}
 }
 
 // refused fails unless the API server refused with these words.

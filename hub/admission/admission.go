@@ -9,7 +9,7 @@
 //
 // A change that leaves the spec alone is not reviewed, and neither is a deletion.
 //
-// What a review says may be read by whoever can reach the port, who need not be the API server. So it never shows a value of an object,
+// What a review says may be read by whoever can reach the port and knows its path, who need not be the API server. So it never shows a value of an object,
 // nor a key of a map: only those that the policy itself holds are shown, and what the schema names, and of a Secret the latter alone.
 //
 // The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would break is not sent
@@ -37,7 +37,7 @@ import (
 	"github.com/hanse-dev/hanse/member/values"
 )
 
-// Path at which policies are reviewed.
+// Path at which policies are reviewed, but for its random part (hub/certificate).
 const Path = "/validate-policies"
 
 const (

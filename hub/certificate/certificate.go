@@ -1,6 +1,7 @@
-// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies.
+// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and the path by which the
+// hub knows who may ask (path.go).
 //
-// The certificate and its CA are in one Secret, which all replicas share, and the CA is in the webhooks of one
+// The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the webhooks of one
 // ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is missing, so that no replica waits for
 // another one; where two write at the same time, the later one is refused and reads what the first wrote.
 //   - The CA signs one certificate, and its key is thrown away: nobody can sign another one with what is in the Secret.
@@ -16,6 +17,7 @@ package certificate
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -27,6 +29,7 @@ import (
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -57,6 +60,8 @@ type Options struct {
 	Secret types.NamespacedName
 	// Configuration is the name of the ValidatingWebhookConfiguration.
 	Configuration string
+	// Path at which the webhook is served, but for its random part.
+	Path string
 	// Names are the DNS names by which the API server calls the hub.
 	Names []string
 	Clock clock.PassiveClock
@@ -73,6 +78,7 @@ type Keeper struct {
 type served struct {
 	pair tls.Certificate
 	raw  []byte // certificate as in the Secret
+	path string
 }
 
 // New returns a Keeper without a certificate.
@@ -121,15 +127,21 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
 		return fmt.Errorf("reading Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 	}
-	if !k.holds(secret.Data) {
+	holds, hidden := k.holds(secret.Data), hides(secret.Data[pathKey])
+	if !holds {
 		if err := k.renew(&secret); err != nil {
 			return fmt.Errorf("making a certificate for %v: %w", k.options.Names, err)
 		}
+	}
+	if !hidden {
+		secret.Data[pathKey] = []byte(rand.Text())
+	}
+	if !holds || !hidden {
 		if err := k.options.Client.Update(ctx, &secret); err != nil {
 			return fmt.Errorf("writing Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 		}
 	}
-	if err := k.inject(ctx, secret.Data[caKey]); err != nil {
+	if err := k.inject(ctx, secret.Data); err != nil {
 		return err
 	}
 	return k.serve(secret.Data)
@@ -162,7 +174,11 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 		return err
 	}
 	before := k.current(secret.Data[caKey])
-	secret.Data = map[string][]byte{caKey: append(bytes.Clone(ca.CertPEM), before...), corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[caKey] = append(bytes.Clone(ca.CertPEM), before...)
+	secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey] = certificate, key
 	return nil
 }
 
@@ -179,8 +195,8 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject makes the CA that of every webhook. Without a configuration there is none.
-func (k *Keeper) inject(ctx context.Context, bundle []byte) error {
+// inject makes the CA and the path those of every webhook. Without a configuration there is none.
+func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
 	err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config)
 	missing := apierrors.IsNotFound(err)
@@ -196,30 +212,31 @@ func (k *Keeper) inject(ctx context.Context, bundle []byte) error {
 	}
 	k.uncalled.Store(false)
 	before := config.DeepCopy()
-	changed := false
 	for i := range config.Webhooks {
 		c := &config.Webhooks[i].ClientConfig
-		changed = changed || !bytes.Equal(c.CABundle, bundle)
-		c.CABundle = bundle
+		c.CABundle = data[caKey]
+		if err := lead(c, k.path(data)); err != nil {
+			return fmt.Errorf("reading webhook %s of ValidatingWebhookConfiguration %s: %w", config.Webhooks[i].Name, k.options.Configuration, err)
+		}
 	}
-	if !changed {
+	if equality.Semantic.DeepEqual(before, &config) {
 		return nil
 	}
 	if err := k.options.Client.Patch(ctx, &config, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the CA into ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
+		return fmt.Errorf("writing the CA and the path into ValidatingWebhookConfiguration %s: %w", k.options.Configuration, err)
 	}
 	return nil
 }
 
-// serve makes the certificate the one that is served.
+// serve makes the certificate and the path those that are served.
 func (k *Keeper) serve(data map[string][]byte) error {
-	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) {
+	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) {
 		return nil
 	}
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Errorf("reading the certificate of the webhook: %w", err)
 	}
-	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey]})
+	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], path: k.path(data)})
 	return nil
 }

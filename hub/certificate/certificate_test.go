@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,7 +40,10 @@ func newWorld(t *testing.T) *world {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hanse-system", Name: "hanse-hub-webhook"}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "hanse-hub"},
-			Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "a.hanse.dev"}, {Name: "b.hanse.dev"}},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{
+				{Name: "a.hanse.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "hanse-system", Name: "hanse-hub-webhook"}}},
+				{Name: "b.hanse.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://hub.example.com:9443/review")}},
+			},
 		},
 	).Build()
 	return &world{T: t, client: c, clock: testclock.NewFakePassiveClock(time.Now())}
@@ -48,7 +52,7 @@ func newWorld(t *testing.T) *world {
 // replica of the hub.
 func (w *world) replica(names ...string) *certificate.Keeper {
 	return certificate.New(certificate.Options{
-		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Clock: w.clock,
+		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Path: "/review", Clock: w.clock,
 		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
 	})
 }

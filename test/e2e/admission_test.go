@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -248,8 +249,8 @@ func webhookOn(t *testing.T) {
 	must(t, suite.InstallHub(ctx, kinds, fleet.WithWebhook("https://localhost:"+port)))
 	must(t, suite.hub.Stop())
 	startReviewing(t)
+	var config, kept admissionregistrationv1.ValidatingWebhookConfiguration
 	eventually(t, normal, func() error {
-		var config admissionregistrationv1.ValidatingWebhookConfiguration
 		if err := suite.Hub.Get(ctx, types.NamespacedName{Name: "hanse-hub"}, &config); err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func webhookOn(t *testing.T) {
 		}
 		return nil
 	})
-	// A second installation leaves the CA and the certificate as they are.
+	// A second installation leaves the CA, the path and the certificate as they are.
 	var secret, same corev1.Secret
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}
 	must(t, suite.Hub.Get(ctx, key, &secret))
@@ -266,6 +267,10 @@ func webhookOn(t *testing.T) {
 	must(t, suite.Hub.Get(ctx, key, &same))
 	if string(same.Data[corev1.TLSCertKey]) != string(secret.Data[corev1.TLSCertKey]) || len(same.Data) == 0 {
 		t.Error("an upgrade of the chart took the certificate away")
+	}
+	must(t, suite.Hub.Get(ctx, types.NamespacedName{Name: "hanse-hub"}, &kept))
+	if diff := cmp.Diff(config.Webhooks, kept.Webhooks); diff != "" {
+		t.Errorf("an upgrade of the chart changed what the hub wrote (-before +after):\n%s", diff)
 	}
 }
 

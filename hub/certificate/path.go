@@ -1,0 +1,55 @@
+package certificate
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// The API server does not say who it is when it calls a webhook, unless its own configuration was changed for it. So the path has a random
+// part, which only those know who may read the Secret or the configuration. It is as good as a password that is sent in every request: who
+// reads what the API server logs of a failed call, or is told of it, knows it. A new one is made when it is taken out of the Secret.
+const pathKey = "path"
+
+var hiding = regexp.MustCompile(`^[0-9A-Za-z]{26,128}$`)
+
+// hides says whether the random part cannot be guessed, as far as its length goes, and can stand in a path.
+func hides(part []byte) bool { return hiding.Match(part) }
+
+func (k *Keeper) path(data map[string][]byte) string {
+	return k.options.Path + "/" + string(data[pathKey])
+}
+
+// Guard answers 404 to whoever does not call by the path with the random part.
+func (k *Keeper) Guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := k.serving.Load()
+		if s == nil || subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(s.path)) != 1 {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// lead makes the path the one that is called.
+func lead(c *admissionregistrationv1.WebhookClientConfig, path string) error {
+	if c.Service != nil {
+		c.Service.Path = &path
+	}
+	if c.URL == nil {
+		return nil
+	}
+	u, err := url.Parse(*c.URL)
+	if err != nil {
+		return fmt.Errorf("its URL: %w", err)
+	}
+	u.Path = path
+	called := u.String()
+	c.URL = &called
+	return nil
+}
