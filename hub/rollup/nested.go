@@ -11,13 +11,14 @@ import (
 // maxEntries of a map or list that clusters fill: more are no longer a summary.
 const maxEntries = 64
 
-// into is the merger of what is in a field: of an object, or of one entry of a list or map. inner finds it in what holds it.
-func (m *merger) into(name string, n *node, inner func(map[string]any) map[string]any) *merger {
+// into is the merger of what is in a field: of an object, or of one entry of a list or map. before is what was said of it last, and inner
+// finds what a part has of it.
+func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
-	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, inner(m.before)
+	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
 	sub.parts = make([]part, 0, len(m.parts))
-	for _, p := range m.parts {
-		observed := inner(p.observed)
+	for i, p := range m.parts {
+		observed := inner(i)
 		switch {
 		case observed != nil:
 			p.lost = min(p.lost, health.LostStrings) // what is nested is lost as a whole, but for strings
@@ -34,11 +35,13 @@ func (m *merger) into(name string, n *node, inner func(map[string]any) map[strin
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-func inField(name string) func(map[string]any) map[string]any {
-	return func(m map[string]any) map[string]any {
-		inner, _ := m[name].(map[string]any)
-		return inner
+// intoField is the merger of an object or map in a field.
+func (m *merger) intoField(name string, n *node) *merger {
+	inner := func(holder map[string]any) map[string]any {
+		object, _ := holder[name].(map[string]any)
+		return object
 	}
+	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
 // take returns what a merger of something nested came to, and notes what it left out.
@@ -72,7 +75,7 @@ func (m *merger) leaveOut(name string) {
 
 // object merges the fields of an object.
 func (m *merger) object(name string, n *node) (any, outcome) {
-	sub := m.into(name, n, inField(name))
+	sub := m.intoField(name, n)
 	sub.asked = m.asked || health.PerCluster(name)
 	out, how := m.take(name, sub)
 	if how != merged {
@@ -86,7 +89,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
 	}
-	sub := m.into(name, n, inField(name))
+	sub := m.intoField(name, n)
 	keys := map[string]bool{}
 	for _, p := range sub.parts {
 		if p.lost > health.LostStrings {
@@ -126,6 +129,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	}
 	ids := map[string]map[string]any{} // the keys of an entry, by their text
 	var order []string
+	byPart := make([]map[string]map[string]any, 0, len(m.parts))
 	for _, p := range m.parts {
 		list, has := p.observed[name]
 		if list == nil && (has || p.lost >= health.LostNested) {
@@ -140,6 +144,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 				ids[id], order = entry, append(order, id)
 			}
 		}
+		byPart = append(byPart, entries)
 	}
 	if len(order) == 0 {
 		return nil, silent
@@ -148,9 +153,12 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 		return nil, omitted
 	}
 	slices.Sort(order)
+	before, _ := n.entries(m.before[name])
 	out := make([]any, 0, len(order))
 	for _, id := range order {
-		entry, ok := m.listEntry(name, n, id, ids[id])
+		sub := m.into(name, n.items, before[id], func(part int) map[string]any { return byPart[part][id] })
+		sub.keys = n.keys
+		entry, ok := m.listEntry(name, sub, ids[id])
 		if !ok {
 			return nil, omitted
 		}
@@ -159,21 +167,17 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges what the targets say in one entry; ok is false if there is nothing to say, or not enough for the schema.
-func (m *merger) listEntry(name string, n *node, id string, like map[string]any) (entry map[string]any, ok bool) {
-	sub := m.into(name, n.items, func(holder map[string]any) map[string]any {
-		entries, _ := n.entries(holder[name])
-		return entries[id]
-	})
-	sub.keys = n.keys
+// listEntry merges what the targets say in one entry, which has the keys of like; ok is false if there is nothing to say, or not enough for
+// the schema.
+func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
-	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(n.keys, name) }) {
+	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {
 		return nil, false
 	}
 	for _, left := range sub.leftOut {
 		m.leaveOut(name + "[]." + left)
 	}
-	for _, key := range n.keys {
+	for _, key := range sub.keys {
 		if v, ok := like[key]; ok {
 			out[key] = native(v)
 		}

@@ -195,3 +195,39 @@ clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
 		})
 	}
 }
+
+func TestAListIsReadOncePerCluster(t *testing.T) {
+	allocations := func(entries int) float64 {
+		s := readScenario(t, `
+schema:
+  pools:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [id]
+    items: {type: object, required: [id], properties: {id: {type: integer}, replicas: {type: integer}}}
+clusters: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, g: {}, h: {}}`)
+		for cluster := range s.Clusters {
+			var list []any
+			for i := range entries {
+				list = append(list, map[string]any{"id": i, "replicas": 1})
+			}
+			s.Clusters[cluster]["pools"] = list
+		}
+		schema, _, err := NewSchema(s.crd(), "v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, targets := s.rows()
+		template := s.template()
+		return testing.AllocsPerRun(10, func() {
+			status, _, err := MergeStatus(schema, Rules{}, template, rows, targets, noon)
+			if list, _ := status["pools"].([]any); len(list) != entries || err != nil {
+				t.Errorf("%d of %d entries, %v", len(list), entries, err)
+			}
+		})
+	}
+	few, many := allocations(4), allocations(16)
+	if most := 4.5 * few; many > most {
+		t.Errorf("4 entries take %v allocations and 16 of them %v, which is more than %v", few, many, most)
+	}
+}
