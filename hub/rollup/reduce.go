@@ -2,9 +2,9 @@ package rollup
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -132,7 +132,7 @@ func moment(value any) (time.Time, bool) {
 func quantity(value any) (resource.Quantity, bool) {
 	text, ok := value.(string)
 	if f, isNumber := value.(float64); isNumber {
-		text, ok = fmt.Sprint(f), true
+		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
 	// An exponent makes numbers with as many digits as it says.
 	const longest = 32
