@@ -50,6 +50,8 @@ func (v *View) mayView(ctx context.Context, q *question) error {
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
+	// resource is what its kind is called at the hub's API server.
+	resource schema.GroupVersionResource
 }
 
 // longestName is that of API servers.
@@ -82,6 +84,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 		_ = v.internal("finding the resource of "+p.id.GroupKind().String(), err)
 		return p, apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", p.id.GroupKind(), causeOf(err)))
 	}
+	p.resource = mapping.Resource
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "get", Group: o.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Namespace: o.Namespace, Name: o.Name,
 	})
@@ -89,26 +92,6 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 		err = refused
 	}
 	return p, err
-}
-
-// mayTry checks that the user may make such policies: who may not must not have the hub render with them either.
-func (v *View) mayTry(ctx context.Context, q *question, policies []hubv1.OverridePolicyObject) error {
-	for _, p := range policies {
-		resource := schema.GroupResource{Group: hubv1.GroupVersion.Group, Resource: "overridepolicies"}
-		if p.GetNamespace() == "" {
-			resource.Resource = "clusteroverridepolicies"
-		}
-		allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
-			Verb: "create", Group: resource.Group, Resource: resource.Resource, Namespace: p.GetNamespace(), Name: p.GetName(),
-		})
-		if err != nil {
-			return err
-		}
-		if !allowed {
-			return apierrors.NewForbidden(resource, p.GetName(), fmt.Errorf("user %q may not create it, and so may not see what it would do", q.who.name))
-		}
-	}
-	return nil
 }
 
 // may asks the hub's API server.

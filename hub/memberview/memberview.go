@@ -3,7 +3,8 @@
 //
 //   - Nothing is changed anywhere. What is asked of a member are reads, and dry runs of what the hub itself would apply.
 //   - Who asks is whom the hub's API server takes the bearer token for (TokenReview). They need the verb view on the MemberCluster, and get
-//     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, create on such policies.
+//     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, the rights to make such
+//     policies and to change the object, see try.go.
 //   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Values of Secrets are taken out,
 //     see redact.go.
 //   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas

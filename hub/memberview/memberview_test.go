@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -178,8 +179,15 @@ func TestDiff(t *testing.T) {
 		return member.ApplyIntent{Manifest: configMap("blue")}, stop, nil
 	}
 	w.members[here].preview = member.Preview{Before: configMap("red"), After: configMap("blue")}
-	policy := json.RawMessage(`{"apiVersion": "hanse.dev/v1alpha1", "kind": "OverridePolicy", "metadata": {"namespace": "` + w.ns + `", "name": "p"}, "spec": {}}`)
-	author := w.user("author", append([]rbacv1.PolicyRule{makePolicy}, getAll...), viewAll)
+	policyWith := func(rules ...string) json.RawMessage {
+		return json.RawMessage(`{"apiVersion": "hanse.dev/v1alpha1", "kind": "OverridePolicy", "metadata": {"namespace": "` + w.ns + `", "name": "p"}, "spec": {
+		  "resourceSelectors": [{"kind": "ConfigMap"}], "rules": [` + strings.Join(rules, ", ") + `]}}`)
+	}
+	ruleAt := func(i int, path string) string {
+		return fmt.Sprintf(`{"name": "r-%d", "patches": [{"op": "add", "path": %q, "value": "blue"}]}`, i, path)
+	}
+	policy := policyWith(ruleAt(0, "/data/colour"))
+	author := w.user("author", slices.Concat(getAll, mayOverride), viewAll)
 	reader := w.user("reader", getAll, viewAll)
 	request := func(policies ...json.RawMessage) memberview.DiffRequest {
 		return memberview.DiffRequest{Object: w.object("ConfigMap", "settings"), Policies: policies}
@@ -200,6 +208,47 @@ func TestDiff(t *testing.T) {
 		tried = nil
 		if err := w.ask(reader, here, memberview.Diff, request(policy), nil); !apierrors.IsForbidden(err) || tried != nil {
 			t.Errorf("got %v, tried %v", err, tried)
+		}
+	})
+	t.Run("whoever lacks a right that the webhook asks for may not try", func(t *testing.T) {
+		for i, missing := range mayOverride {
+			tried = nil
+			token := w.user(fmt.Sprintf("lacks-%s", missing.Verbs[0]), slices.Concat(getAll, mayOverride[:i], mayOverride[i+1:]), viewAll)
+			err := w.ask(token, here, memberview.Diff, request(policy), nil)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not "+missing.Verbs[0]) || tried != nil {
+				t.Errorf("without %s: got %v, tried %v", missing.Verbs[0], err, tried)
+			}
+		}
+	})
+	t.Run("who changes what others may do must be allowed to on the hub", func(t *testing.T) {
+		w.place("Role", "powers", here)
+		roles := rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "update"}}
+		may := roles
+		may.Verbs = []string{"escalate"}
+		plain, powerful := w.user("plain", append(mayOverride, roles), viewAll), w.user("powerful", append(mayOverride, roles, may), viewAll)
+		in := memberview.DiffRequest{Object: w.object("Role", "powers"), Policies: []json.RawMessage{policy}}
+		in.Object.Group = rbacv1.GroupName
+		if err := w.ask(plain, here, memberview.Diff, in, nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not escalate") {
+			t.Errorf("got %v", err)
+		}
+		must(t, w.ask(powerful, here, memberview.Diff, in, &memberview.DiffAnswer{}))
+	})
+	t.Run("a policy that the API server would not take is refused, to those who might make it", func(t *testing.T) {
+		var many []string
+		for i := range 65 {
+			many = append(many, ruleAt(i, "/data/colour"))
+		}
+		for says, policies := range map[string][]json.RawMessage{
+			"at most 64 policies":       slices.Repeat([]json.RawMessage{policy}, 65),
+			"spec.rules: Too many":      {policyWith(many...)},
+			"spec.rules: Required":      {policyWith()},
+			"spec.rules[0].patches[0]":  {policyWith(ruleAt(0, "/metadata/name"))},
+			"must have at most 64 item": {policyWith(many...)},
+		} {
+			tried = nil
+			if err := w.ask(author, here, memberview.Diff, request(policies...), nil); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), says) || tried != nil {
+				t.Errorf("%s: got %v, tried %v", says, err, tried)
+			}
 		}
 	})
 	t.Run("what is no policy for the object is refused", func(t *testing.T) {

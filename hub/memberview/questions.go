@@ -52,7 +52,10 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.mayTry(ctx, q, policies); err != nil {
+	if err := v.mayTry(ctx, q, p, policies); err != nil {
+		return nil, err
+	}
+	if err := readable(policies); err != nil {
 		return nil, err
 	}
 	m, err := v.opts.Members(q.cluster)
@@ -84,6 +87,9 @@ func (v *View) unlessAway(err error) error {
 
 // policiesOf reads policies that may speak of an object.
 func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
+	if len(raw) > mostPolicies {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", mostPolicies))
+	}
 	var out []hubv1.OverridePolicyObject
 	for _, text := range raw {
 		var kind metav1.TypeMeta

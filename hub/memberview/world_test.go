@@ -132,9 +132,12 @@ func (w *world) object(kind, name string) memberview.Object {
 // place makes the binding of an object that is on these clusters.
 func (w *world) place(kind, name string, clusters ...string) {
 	w.Helper()
-	id := w.id(kind, name)
+	id, apiVersion := w.id(kind, name), "v1"
+	if kind == "Role" {
+		id.Group, apiVersion = rbacv1.GroupName, rbacv1.SchemeGroupVersion.String()
+	}
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
-	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID("uid-" + name)}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name)}
 	for _, c := range clusters {
 		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c, State: hubv1.TargetPresent})
 	}
@@ -171,11 +174,17 @@ func (w *world) user(name string, rights []rbacv1.PolicyRule, onMembers []rbacv1
 
 // Rights of users.
 var (
-	getAll     = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get"}}}
-	getOne     = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}}}
-	makePolicy = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}}
-	viewAll    = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}}
-	viewHere   = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
+	// mayOverride are those to change ConfigMaps by policies.
+	mayOverride = []rbacv1.PolicyRule{
+		{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update"}},
+	}
+
+	getAll   = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get"}}}
+	getOne   = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}}}
+	viewAll  = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}}
+	viewHere = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
 )
 
 // ask asks the replica that works on here, as hansectl does.

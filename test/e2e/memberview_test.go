@@ -136,8 +136,10 @@ spec:
 		must(t, os.WriteFile(path, fmt.Appendf(nil, changed, replicas), 0o600))
 		return path
 	}
-	reader.says(2, []string{shanghai + ": ", "may not create it"}, append(diff, "-f", policy(7))...)
-	author := newViewer(t, ns, "author", getWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}})
+	reader.says(2, []string{shanghai + ": ", "may not create it in namespace " + ns}, append(diff, "-f", policy(7))...)
+	author := newViewer(t, ns, "author", getWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
+		rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"update"}})
 	out := author.says(1, []string{"--- " + shanghai + "/Widget/" + ns + "/compared", "-  replicas: 5", "+  replicas: 7"}, append(diff, "-f", policy(7))...)
 	if strings.Contains(out, singapore) || strings.Contains(out, "managedFields") {
 		t.Errorf("it tells more than what differs:\n%s", out)

@@ -1,0 +1,105 @@
+package memberview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// mostPolicies of who asks are tried at once. How many rules one may have, overrides.Validate knows.
+const mostPolicies = 64
+
+// mayTry checks that the user may make such policies, and the change that they make: who may not must not have the hub render, and try on a
+// member, with them either. What is asked for is what hub/admission asks for when such a policy is written, but of the one object that is
+// rendered, where that asks for all that a policy selects.
+func (v *View) mayTry(ctx context.Context, q *question, object placed, policies []hubv1.OverridePolicyObject) error {
+	var needs []authorizationv1.ResourceAttributes
+	for _, p := range policies {
+		for _, need := range needed(object, p) {
+			if !slices.Contains(needs, need) {
+				needs = append(needs, need)
+			}
+		}
+	}
+	for _, need := range needs {
+		allowed, err := v.may(ctx, q.who, need)
+		if err != nil {
+			return err
+		}
+		if !allowed {
+			return apierrors.NewForbidden(schema.GroupResource{Group: need.Group, Resource: need.Resource}, need.Name, fmt.Errorf(
+				"user %q may not %s it%s, and so may not see what a policy would do", q.who.name, need.Verb, in(need.Namespace)))
+		}
+	}
+	return nil
+}
+
+func in(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
+}
+
+// needed are the rights to change an object by a policy.
+func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.ResourceAttributes {
+	own := hubv1.GroupVersion.Group
+	policies := "overridepolicies"
+	if p.GetNamespace() == "" {
+		policies = "clusteroverridepolicies"
+	}
+	out := []authorizationv1.ResourceAttributes{
+		{Verb: "create", Group: own, Resource: policies, Namespace: p.GetNamespace(), Name: p.GetName()},
+		{Verb: "override", Group: own, Resource: "placements", Namespace: p.GetNamespace()},
+		{Verb: "update", Group: object.resource.Group, Version: object.resource.Version, Resource: object.resource.Resource, Namespace: object.id.Namespace, Name: object.id.Name},
+	}
+	// Whoever changes what others may do.
+	const rbac = "rbac.authorization.k8s.io"
+	add := func(verb, namespace string, resources ...string) {
+		for _, resource := range resources {
+			out = append(out, authorizationv1.ResourceAttributes{Verb: verb, Group: rbac, Resource: resource, Namespace: namespace})
+		}
+	}
+	switch object.id.GroupKind() {
+	case schema.GroupKind{Group: rbac, Kind: "Role"}:
+		add("escalate", p.GetNamespace(), "roles")
+	case schema.GroupKind{Group: rbac, Kind: "ClusterRole"}:
+		add("escalate", "", "clusterroles")
+	case schema.GroupKind{Group: rbac, Kind: "RoleBinding"}:
+		add("bind", p.GetNamespace(), "roles", "clusterroles")
+	case schema.GroupKind{Group: rbac, Kind: "ClusterRoleBinding"}:
+		add("bind", "", "clusterroles")
+	}
+	if object.id.Group == "admissionregistration.k8s.io" {
+		add("escalate", "", "clusterroles")
+	}
+	return out
+}
+
+// readable refuses policies that the hub's API server or its webhook would not take, whatever they select.
+func readable(policies []hubv1.OverridePolicyObject) error {
+	for _, p := range policies {
+		var faults []string
+		if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
+			faults = append(faults, "spec.namespaceSelector: "+err.Error())
+		}
+		for _, err := range overrides.Validate(p.OverrideSpec(), field.NewPath("spec")) {
+			faults = append(faults, err.Error())
+		}
+		const most = 5
+		if len(faults) > 0 {
+			return apierrors.NewBadRequest(fmt.Sprintf("policy %q: %s", p.GetName(), strings.Join(faults[:min(len(faults), most)], "; ")))
+		}
+	}
+	return nil
+}
