@@ -17,7 +17,6 @@ package certificate
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -134,7 +133,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		}
 	}
 	if !hidden {
-		secret.Data[pathKey] = []byte(rand.Text())
+		secret.Data[pathKey] = newPart()
 	}
 	if !holds || !hidden {
 		if err := k.options.Client.Update(ctx, &secret); err != nil {

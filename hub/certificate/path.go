@@ -1,11 +1,13 @@
 package certificate
 
 import (
+	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
@@ -15,9 +17,11 @@ import (
 // reads what the API server logs of a failed call, or is told of it, knows it. A new one is made when it is taken out of the Secret.
 const pathKey = "path"
 
-var hiding = regexp.MustCompile(`^[0-9A-Za-z]{26,128}$`)
+// hiding parts cannot be guessed, as far as their length goes. In the path of a service API servers take small letters only.
+var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
-// hides says whether the random part cannot be guessed, as far as its length goes, and can stand in a path.
+func newPart() []byte { return []byte(strings.ToLower(rand.Text())) }
+
 func hides(part []byte) bool { return hiding.Match(part) }
 
 func (k *Keeper) path(data map[string][]byte) string {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/hanse-dev/hanse/hub/certificate"
@@ -42,13 +43,17 @@ func TestOnlyWhoKnowsThePathIsAnswered(t *testing.T) {
 	w.look(one)
 	w.look(two)
 	path := w.path()
-	if part, ok := strings.CutPrefix(path, "/review/"); !ok || len(part) < 26 {
+	part, ok := strings.CutPrefix(path, "/review/")
+	if !ok || len(part) < 26 {
 		t.Fatalf("the path is %q", path)
+	}
+	if faults := validation.IsDNS1123Subdomain(part); len(faults) > 0 {
+		t.Errorf("API servers do not take %q in the path of a service: %s", part, faults)
 	}
 	for _, replica := range []*certificate.Keeper{one, two} {
 		for at, want := range map[string]int{
 			path: http.StatusOK, "/review": http.StatusNotFound, "/review/": http.StatusNotFound, "/": http.StatusNotFound, path + "/": http.StatusNotFound,
-			path[:len(path)-1]: http.StatusNotFound, path[:len(path)-1] + "_": http.StatusNotFound, strings.ToLower(path): http.StatusNotFound,
+			path[:len(path)-1]: http.StatusNotFound, path[:len(path)-1] + "_": http.StatusNotFound, strings.ToUpper(path): http.StatusNotFound,
 		} {
 			if got := answers(replica, at); got != want {
 				t.Errorf("at %s it answers %d, want %d", at, got, want)
@@ -89,7 +94,7 @@ func TestThePathIsKept(t *testing.T) {
 }
 
 func TestASecretWithoutAPathThatCannotBeGuessedGetsOne(t *testing.T) {
-	for name, part := range map[string]string{"none": "", "a short one": "abc", "one that is no step of a path": strings.Repeat("../", 20)} {
+	for name, part := range map[string]string{"none": "", "a short one": "abc", "one that is no step of a path": strings.Repeat("../", 20), "one in capitals": strings.Repeat("A", 26)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			one := w.replica("hanse-hub-webhook.hanse-system.svc")
