@@ -61,7 +61,7 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 }
 
 // blamed names the rule that brings the misfit in: with the rules up to it, in the order in which they were applied, it is there, and without
-// that one it is not. Of a value only one that the rule itself holds is told, and of a Secret none.
+// that one it is not. Of the value and of its path only what the rule itself or the schema holds is told, and of a Secret what the schema holds.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
@@ -75,11 +75,16 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 		}
 	}
 	guilty := applied[not-1]
-	message := m.Message
-	if !isSecret(r.object.ObjectIdentity) && m.Value != "" && holds(r.overridden.policies, guilty, m.Value) {
-		message += ", not " + m.Value
+	var known sets.Set[string]
+	if !isSecret(r.object.ObjectIdentity) {
+		known = literals(r.overridden.policies, guilty)
 	}
-	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: m.Path, Message: message + ", by " + whose + " schema"}
+	told := values.Fault(m).Told(known)
+	message := told.Message
+	if told.Value != "" {
+		message += ", not " + told.Value
+	}
+	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
 
 func isSecret(id hubv1.ObjectIdentity) bool { return id.Group == "" && id.Kind == "Secret" }
@@ -99,8 +104,8 @@ func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hu
 	return out
 }
 
-// holds says whether the value stands in the rule.
-func holds(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef, value string) bool {
+// literals are what stands in a rule.
+func literals(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) sets.Set[string] {
 	for _, p := range policies {
 		if overrides.RefOf(p) != ref.Policy {
 			continue
@@ -110,9 +115,10 @@ func holds(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef, value s
 			if rule.Name != ref.Rule {
 				continue
 			}
-			raw, err := json.Marshal(rule)
-			return err == nil && values.Literals(raw).Has(value)
+			if raw, err := json.Marshal(rule); err == nil {
+				return values.Literals(raw)
+			}
 		}
 	}
-	return false
+	return nil
 }

@@ -32,7 +32,7 @@ func tooLarge(manifest *unstructured.Unstructured, most int64) []member.Misfit {
 	if size <= most {
 		return nil
 	}
-	return []member.Misfit{{Path: "/spec/size", Message: "must be small", Value: map[bool]string{true: "50", false: "500"}[size == 50]}}
+	return []member.Misfit{{Path: "/spec/size", Declared: "/spec/*", Message: "must be small", Value: map[bool]string{true: "50", false: "500"}[size == 50]}}
 }
 
 func TestWhatARuleBreaksIsNotSent(t *testing.T) {
@@ -67,8 +67,8 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 			rules: []hubv1.OverrideRule{rule("first", set("/spec/size", "50")), rule("second", set("/spec/size", "50")), rule("last", set("/spec/limit", "1"))},
 		},
 		"one rule of many":                          {size: 1, rules: many, asked: true, want: []string{`rule "r17"`}},
-		"a value that is not the rule's is no news": {size: 1, rules: []hubv1.OverrideRule{rule("r", copied)}, asked: true, want: []string{"must be small, by the cluster's schema"}, not: "50"},
-		"of a Secret no value is told":              {size: 1, kind: "Secret", rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "50"))}, asked: true, want: []string{"must be small, by"}, not: "50"},
+		"a value that is not the rule's is no news": {size: 1, rules: []hubv1.OverrideRule{rule("r", copied)}, asked: true, want: []string{"path /spec/size must be small, by the cluster's schema"}, not: "50"},
+		"of a Secret no value is told":              {size: 1, kind: "Secret", rules: []hubv1.OverrideRule{rule("r", set("/spec/size", "50"))}, asked: true, want: []string{"path /spec/* must be small, by"}, not: "50"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
