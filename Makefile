@@ -138,14 +138,15 @@ test: test-unit test-envtest test-e2e ## All tests, with the race detector
 test-unit: ## Tests that need nothing but Go
 	$(call say,unit tests of the root and the lab module)
 	$(GOTESTSUM) -- -race -short ./...
-	$(call say,bounds of time and memory without the race detector)
-	$(GOTESTSUM) -- -short ./expression ./overrides
+	$(call say,bounds of time and memory, and statuses of operators by their own definitions, without the race detector)
+	$(GOTESTSUM) -- ./expression ./overrides ./hub/rollup ./member/health ./test/operators
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
 
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server
 	$(call say,tests against a real API server)
 	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 15m $$(hack/envtest-packages.sh)
+	cd lab && ../$(GOTESTSUM) -- -race . ./build
 
 .PHONY: test-e2e
 test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
