@@ -280,16 +280,18 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues objects of a first list: those that have a binding behind those that change now, and those that have none with these. They may
-// have been made a moment ago.
+// replay queues objects of a first list: those that have no binding with those that change now, as they may have been made a moment ago, and then
+// the others behind all of them. No worker that waits gets one of the others before the first.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
+	var bound []key
 	for _, id := range ids {
 		if s.Client.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey()), client.UnsafeDisableDeepCopy) == nil {
-			addBehind(q, id)
+			bound = append(bound, id)
 			continue
 		}
 		q.Add(id)
 	}
+	addBehind(q, bound...)
 }
 
 func (s *Scheduler) leading() (context.Context, queue) {
