@@ -356,8 +356,13 @@ func (s *scene) decides(reason string) {
 
 func (s *scene) eventually(what string, try func() error) {
 	s.t.Helper()
+	s.within(time.Minute, what, try)
+}
+
+func (s *scene) within(patience time.Duration, what string, try func() error) {
+	s.t.Helper()
 	var last error
-	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	}); err != nil {

@@ -116,11 +116,12 @@ func (s *scene) many(from, to int) {
 	}
 }
 
-// manyDecided waits until the last decision on each of these objects chose the cluster alone, and rejected another in these words.
+// manyDecided waits until the last decision on each of these objects chose the cluster alone, and rejected another in these words. Thousands of
+// writes take a minute on a machine that does something else too.
 func (s *scene) manyDecided(from, to int, cluster, rejection string) {
 	s.t.Helper()
 	left := from // what has been decided stays decided
-	s.eventually(fmt.Sprintf("objects %d to %d are on %s", from, to, cluster), func() error {
+	s.within(5*time.Minute, fmt.Sprintf("objects %d to %d are on %s", from, to, cluster), func() error {
 		for ; left < to; left++ {
 			_, status, _, known := scheduler.Decision(s.nth(left).BindingKey())
 			if !known || status == nil {

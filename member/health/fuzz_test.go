@@ -1,7 +1,6 @@
 package health
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -112,15 +111,15 @@ func TestALargeStatusIsJudgedInNoTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj.Object["status"] = s
-			judged := make(chan Verdict, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			go func() { judged <- Assess(obj, Conventions{HasStatus: true}) }()
-			select {
-			case v := <-judged:
-				fits(t, v)
-			case <-ctx.Done():
-				t.Error("it takes longer than a second")
+			// The shortest of ten times counts: other work may share the machine.
+			took := time.Hour
+			for i := 0; i < 10 && took > time.Second; i++ {
+				start := time.Now() //nolint:forbidigo // the time that it takes is what is tested
+				fits(t, Assess(obj, Conventions{HasStatus: true}))
+				took = min(took, time.Since(start)) //nolint:forbidigo // see above
+			}
+			if took > time.Second {
+				t.Errorf("it takes %s", took)
 			}
 		})
 	}
