@@ -70,14 +70,16 @@ func bindingKind(namespace string) (kind, resource string) {
 	return "ResourceBinding", "resourcebindings"
 }
 
-// apply applies the status of a hub object, without force.
+// apply applies the status of a hub object, without force. The server is not asked to look for fields that it does not know: none is sent, and it
+// would parse the status a second time for it.
 func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
 		return answer{}, fmt.Errorf("encoding the status: %w", err)
 	}
 	return send(ctx, w.requests.Patch(types.ApplyYAMLPatchType).
-		AbsPath(statusPath(resource, o.GetNamespace(), o.GetName())...).Param("fieldManager", hubv1.StatusFieldManager).Body(body))
+		AbsPath(statusPath(resource, o.GetNamespace(), o.GetName())...).
+		Param("fieldManager", hubv1.StatusFieldManager).Param("fieldValidation", metav1.FieldValidationIgnore).Body(body))
 }
 
 func statusPath(r schema.GroupVersionResource, namespace, name string) []string {

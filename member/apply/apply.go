@@ -192,13 +192,15 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply.
+// write sends the manifest by server-side apply. The member is not asked to look for fields that it does not know: that is done before, and an
+// API server would parse the manifest a second time for it, to warn of them.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	options.FieldManager = hubv1.FieldManager
-	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), options.ToPatchOptions())
-	if err == nil && len(options.DryRun) == 0 {
+	patch := options.ToPatchOptions()
+	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore
+	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), patch)
+	if err == nil && len(patch.DryRun) == 0 {
 		a.wrote(t.gvk, after)
 	}
 	return after, err
