@@ -110,27 +110,49 @@ func each(ctx context.Context, n, workers int, do func(ctx context.Context, i in
 	return group.Wait()
 }
 
-// raw is the loop that Hanse is compared with: the same writes, straight to the members.
+// raw is the loop that Hanse is compared with: the same writes, straight to the members, as the same ServiceAccount. API servers authorize
+// and audit its requests, and queue them if need be, which they do not do for an administrator. Statuses are written by the operators that
+// the benchmark plays, as they are for Hanse.
 func (s *setting) raw(ctx context.Context) error {
-	return s.directly(ctx, systemRaw, "raw", s.clients, perMember, func(p step) operation { return p.raw })
+	var members []dynamic.Interface
+	for _, name := range s.names {
+		config, err := s.Fleet.Members[name].AsServiceAccount(ctx, "hanse")
+		if err != nil {
+			return err
+		}
+		config.QPS = -1 // no limit
+		c, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("connecting to %s: %w", name, err)
+		}
+		members = append(members, c)
+	}
+	return s.directly(ctx, systemRaw, "raw", perMember, func(p step) (operation, []dynamic.Interface) {
+		if p.name == status {
+			return p.raw, s.clients
+		}
+		return p.raw, members
+	})
 }
 
 // hubAlone is what the user's own writes to the hub take while nobody watches them.
 func (s *setting) hubAlone(ctx context.Context) error {
-	return s.directly(ctx, systemHub, "alone", []dynamic.Interface{s.hub}, s.userWorkers(), func(p step) operation { return p.user })
+	return s.directly(ctx, systemHub, "alone", s.userWorkers(), func(p step) (operation, []dynamic.Interface) {
+		return p.user, []dynamic.Interface{s.hub}
+	})
 }
 
-// directly measures the steps that have an operation on the clusters, after a few objects that warm up connections and schemas.
-func (s *setting) directly(ctx context.Context, system, namespace string, clusters []dynamic.Interface, workers int, of func(step) operation) error {
+// directly measures the steps that have an operation on clusters, after a few objects that warm up connections and schemas.
+func (s *setting) directly(ctx context.Context, system, namespace string, workers int, of func(step) (operation, []dynamic.Interface)) error {
 	for _, step := range steps {
-		if do := of(step); do != nil {
+		if do, clusters := of(step); do != nil {
 			if _, err := direct(ctx, clusters, namespace+"-warm", warm, 1, do); err != nil {
 				return fmt.Errorf("warming up: %w", err)
 			}
 		}
 	}
 	for _, step := range steps {
-		do := of(step)
+		do, clusters := of(step)
 		if do == nil {
 			continue
 		}
