@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,9 @@ const (
 	started   = "started"
 )
 
+// scenarios are in the order in which they are gone through.
+var scenarios = []string{calm, alone, restarted, struck, started}
+
 // withoutFaults is the scenario that a scenario is compared with.
 func withoutFaults(scenario string) string {
 	if scenario == started {
@@ -56,7 +60,6 @@ type Isolation struct {
 // isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
 // load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
-	scenarios := []string{calm, alone, restarted, struck, started}
 	return r.onLab(ctx, r.members, append([]string{warmNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
 		if err != nil {
@@ -107,7 +110,8 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		if err := s.startHub(ctx); err != nil {
 			return err
 		}
-		if _, err := s.createOne(ctx, w, s.good(), warm); err != nil {
+		// An object of its own for each scenario: one that is there already would never arrive.
+		if _, err := s.createOne(ctx, w, s.good(), warm+slices.Index(scenarios, name)); err != nil {
 			return err
 		}
 	case struck:
