@@ -31,7 +31,7 @@ const (
 	// faster if the last would wait for more than longestSpread. That the cluster is away is said at once by its MemberCluster, by rows
 	// of objects that change, and by all merged statuses that are written.
 	perSpread     = 200 * time.Millisecond
-	longestSpread = time.Minute
+	longestSpread = 5 * time.Minute
 
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
 	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
