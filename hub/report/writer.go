@@ -70,8 +70,8 @@ func bindingKind(namespace string) (kind, resource string) {
 	return "ResourceBinding", "resourcebindings"
 }
 
-// apply applies the status of a hub object, without force. The server is not asked to look for fields that it does not know: none is sent, and it
-// would parse the status a second time for it.
+// apply applies the status of a hub object, without force. The server is not asked to validate fields: server-side apply refuses those that it
+// does not know in any case. It would parse the status a second time for it.
 func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {

@@ -192,8 +192,8 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply. The member is not asked to look for fields that it does not know: that is done before, and an
-// API server would parse the manifest a second time for it, to warn of them.
+// write sends the manifest by server-side apply. The member is not asked to validate fields: those that it does not know are looked for before,
+// and server-side apply refuses them in any case. An API server would parse the manifest a second time for it.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

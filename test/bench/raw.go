@@ -120,7 +120,6 @@ func (s *setting) raw(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		config.QPS = -1 // no limit
 		c, err := dynamic.NewForConfig(config)
 		if err != nil {
 			return fmt.Errorf("connecting to %s: %w", name, err)
