@@ -261,12 +261,22 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards 
 
 // followTemplates wakes what follows a hub object that has changed.
 func followTemplates(ctx context.Context, store *templates.Store, dispatcher *dispatch.Dispatcher, reporter *report.Reporter) {
+	// A list of thousands must not hold up the changes that follow it.
+	listed := func(id hubv1.ObjectIdentity) bool {
+		state, _ := store.State(id.GroupKind())
+		return state.Told
+	}
 	store.OnChange(func(id hubv1.ObjectIdentity) {
-		if state, _ := store.State(id.GroupKind()); !state.Told {
-			return // a list of thousands must not hold up the changes that follow it
+		if listed(id) {
+			dispatcher.WakeObject(ctx, id)
+			reporter.WakeObject(id)
 		}
-		dispatcher.WakeObject(ctx, id)
-		reporter.WakeObject(id)
+	})
+	// No copy depends on the status, which is written for each of them.
+	store.OnStatus(func(id hubv1.ObjectIdentity) {
+		if listed(id) {
+			reporter.WakeObject(id)
+		}
 	})
 	store.OnState(func(gk schema.GroupKind) {
 		go func() {

@@ -100,7 +100,7 @@ func (g *gate) Get() (types.NamespacedName, bool) {
 	return key, shutdown
 }
 
-// backlog is the number of changes that wait for a worker, or were brought to the member within about the last second. It is 0 for a
+// backlog is the number of changes that wait for a worker, or were brought to the member within about latelyFor. It is 0 for a
 // member that is slow or does not answer: nobody needs to wait for those.
 func (g *gate) backlog() int {
 	g.mu.Lock()
@@ -111,7 +111,10 @@ func (g *gate) backlog() int {
 	return g.Len() + g.lately.count(g.clock.Now())
 }
 
-// lately counts what happened within about the last second: what is older counts for less, by half after 0.7 s.
+// latelyFor is within what time calls count as one burst. Less than 80 calls a second are none for whoever waits for more than 32.
+const latelyFor = 400 * time.Millisecond
+
+// lately counts what happened within about latelyFor: what is older counts for less, by half after 0.7 of it.
 type lately struct {
 	sum float64
 	at  time.Time
@@ -121,7 +124,9 @@ func (l *lately) add(now time.Time) { l.sum, l.at = l.left(now)+1, now }
 
 func (l *lately) count(now time.Time) int { return int(l.left(now)) }
 
-func (l *lately) left(now time.Time) float64 { return l.sum * math.Exp(-now.Sub(l.at).Seconds()) }
+func (l *lately) left(now time.Time) float64 {
+	return l.sum * math.Exp(-now.Sub(l.at).Seconds()/latelyFor.Seconds())
+}
 
 func (g *gate) outranked(class int) bool {
 	for _, priority := range g.running {

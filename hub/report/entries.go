@@ -34,6 +34,8 @@ type entry struct {
 	written, refused string
 	// behind is true while the cache is waited for; the next event of the binding wakes it.
 	behind bool
+	// rowsLeft is true while the status of the object is written and the rows are held.
+	rowsLeft bool
 	// settleUntil bounds the wait for what is on its way. Zero while nothing is waited for.
 	settleUntil time.Time
 	// waitingSince is when what scheduling says began to wait for clusters that may be back in a moment; see grace.go.

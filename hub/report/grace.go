@@ -22,7 +22,7 @@ import (
 // grace is how long a link may be down, unless Options.Grace says otherwise.
 const grace = 10 * time.Second
 
-// WakeCluster makes every binding with that target be looked at, one after the other: the link to the cluster changed. Those of a
+// WakeCluster makes every binding with that target be looked at, each in its turn: the link to the cluster changed. Those of a
 // cluster whose link is lost wake when it has been down for the time of grace.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
@@ -122,39 +122,34 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. Those of many follow each other. It is
-// called with the lock held.
+// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. It is called with the lock held.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
-		r.reporter.waitedFor(e)
+		e.waitingSince = time.Time{}
 		return
 	}
-	if e.waitingSince.IsZero() {
-		r.reporter.patient++
-	}
 	e.waitingSince = r.waitingSince
-	later := time.Duration(r.reporter.patient) * perSpread % longestSpread
-	r.reporter.waking(r.key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, r.again+later) })
-}
-
-// waitedFor notes that nothing waits any more. It is called with the lock held.
-func (r *Reporter) waitedFor(e *entry) {
-	if !e.waitingSince.IsZero() {
-		r.patient--
-	}
-	e.waitingSince = time.Time{}
+	r.reporter.wakeInTurn(r.key, e, r.again)
 }
 
 // wakeTargets wakes the bindings that name a cluster. It is called with the lock held.
 func (r *Reporter) wakeTargets(cluster string) {
-	var concerned []types.NamespacedName
 	for key, e := range r.entries {
 		if stateOf(e.targets, cluster) != "" {
-			concerned = append(concerned, key)
+			r.wakeInTurn(key, e, 0)
 		}
 	}
-	for i, key := range concerned {
-		e := r.entries[key]
-		r.waking(key, e, lowPriority, func(now time.Time) bool { return e.window.wakeAfter(now, spread(i, len(concerned))) })
-	}
+}
+
+// wakeInTurn wakes one of many bindings that one event may concern, that long from now or, if others have been woken so before, when it is its
+// turn. It is called with the lock held.
+func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, wait time.Duration) {
+	r.waking(key, e, lowPriority, func(now time.Time) bool {
+		turn := r.turns.after(now)
+		woken := e.window.wakeAfter(now, wait+turn.Sub(now))
+		if woken {
+			r.turns.last = turn
+		}
+		return woken
+	})
 }

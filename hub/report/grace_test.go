@@ -63,7 +63,7 @@ func TestWhatSchedulingSaysOfAClusterThatIsAwayForAMomentWaits(t *testing.T) {
 		w.decisions.mu.Lock()
 		w.decisions.scheduled.Message = message
 		w.decisions.mu.Unlock()
-		w.reporter.WakeDecided(w.id("web").BindingKey())
+		w.reporter.WakeDecided(w.id("web").BindingKey(), true)
 		w.reporter.Wake(w.id("web").BindingKey(), "a") // does not wait as long as a decision
 		w.quiet()
 	}

@@ -35,12 +35,12 @@ func (r *Reporter) hold(key types.NamespacedName) bool {
 
 // postponeRows puts off the write of the binding, if the status of its object has just been written and others wait for theirs.
 func (r *run) postponeRows() bool {
-	if !r.wrote || fails(r.binding.BindingStatus(), &r.after) || r.reporter.queue.Len() <= smallBacklog {
+	if !r.wrote || fails(r.binding.BindingStatus(), &r.after) {
 		return false
 	}
 	e, unlock := r.entry()
 	defer unlock()
-	if r.reporter.entries[r.key] != e {
+	if r.reporter.entries[r.key] != e || r.reporter.queue.Len()+len(r.reporter.held) <= smallBacklog {
 		return false
 	}
 	waited := e.window.waits()
@@ -48,7 +48,7 @@ func (r *run) postponeRows() bool {
 		return false
 	}
 	r.reporter.recountWaiting(waited, e.window.waits())
-	e.merged, e.refusal = r.merged, r.refusal
+	e.merged, e.refusal, e.rowsLeft = r.merged, r.refusal, true
 	r.reporter.keep(r.key, e)
 	return true
 }
@@ -62,20 +62,24 @@ func (r *Reporter) keep(key types.NamespacedName, e *entry) {
 	r.enqueue(key, e, normalPriority)
 }
 
-// release ends all that is held if the backlog is gone, and looks again later if not.
+// release ends what is held while the backlog is small, objects before rows and no more at a time than that the queue stays short, and looks
+// again later.
 func (r *Reporter) release() {
 	backlog := r.opts.Backlog()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	backlog = max(backlog, r.queue.Len())
-	for key, e := range r.held {
-		switch {
-		case r.entries[key] != e || !e.window.held:
-			delete(r.held, key)
-		case backlog <= smallBacklog:
-			delete(r.held, key)
-			e.window.release(r.opts.Clock.Now())
-			r.enqueue(key, e, normalPriority)
+	room := smallBacklog - max(backlog, r.queue.Len())
+	for _, rows := range []bool{false, true} {
+		for key, e := range r.held {
+			switch {
+			case r.entries[key] != e || !e.window.held:
+				delete(r.held, key)
+			case room > 0 && e.rowsLeft == rows:
+				room--
+				delete(r.held, key)
+				e.window.release(r.opts.Clock.Now())
+				r.enqueue(key, e, normalPriority)
+			}
 		}
 	}
 	if len(r.held) > 0 && r.ctx.Err() == nil {

@@ -1,12 +1,16 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -61,12 +65,12 @@ func TestAWindowIsHeldForABacklog(t *testing.T) {
 		"a failure is not held": {
 			steps: []step{{wake: by(soon)}, {at: 10 * time.Millisecond, wake: by(atOnce)}, {at: 10 * time.Millisecond, due: true, backlog: many}}, want: -1,
 		},
-		"a run that writes nothing yet does not start the 10 s anew": {
+		"what was released is not held again before all was told": {
 			steps: []step{
 				{wake: by(soon)}, {at: 50 * time.Millisecond, due: true, backlog: many}, {at: time.Second, release: true},
-				{at: time.Second, due: true}, {at: time.Second, wake: by(soon)}, {at: 1050 * time.Millisecond, due: true, backlog: many},
+				{at: time.Second, due: true, backlog: many}, {at: time.Second, wake: by(soon)}, {at: 1050 * time.Millisecond, due: true, backlog: many},
 			},
-			want: 10050 * time.Millisecond,
+			want: -1,
 		},
 		"what comes after a run has 10 s of its own": {
 			steps: []step{
@@ -103,6 +107,34 @@ func TestAWindowIsHeldForABacklog(t *testing.T) {
 				t.Errorf("due after %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestNoMoreIsReleasedThanTheQueueTakes(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	end() // it does not go on by itself
+	queue := priorityqueue.New[types.NamespacedName]("test")
+	defer queue.ShutDown()
+	r := &Reporter{
+		opts: Options{Clock: clock.RealClock{}, Backlog: func() int { return 0 }}, ctx: ctx, queue: queue,
+		entries: map[types.NamespacedName]*entry{}, held: map[types.NamespacedName]*entry{},
+	}
+	for i := range 3 * smallBacklog {
+		key, e := types.NamespacedName{Name: fmt.Sprint(i)}, &entry{}
+		e.window.wake(time.Now(), soon, load{})
+		e.window.hold(time.Now(), load{backlog: 1000})
+		r.entries[key], r.held[key] = e, e
+	}
+	for i, want := range []int{2 * smallBacklog, 2 * smallBacklog, smallBacklog} {
+		if r.release(); len(r.held) != want {
+			t.Errorf("%d are held after looking %d times, want %d", len(r.held), i+1, want)
+		}
+		if i == 1 {
+			for range queue.Len() {
+				key, _ := queue.Get()
+				queue.Done(key)
+			}
+		}
 	}
 }
 

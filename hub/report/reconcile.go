@@ -144,7 +144,7 @@ func (r *Reporter) shut(key types.NamespacedName) {
 	if e == nil {
 		return
 	}
-	e.moved = nil
+	e.moved, e.rowsLeft = nil, false
 	if e.window.open() {
 		r.recountWaiting(e.window.waits(), false)
 		windowSeconds.Observe(e.window.shut(r.opts.Clock.Now()).Seconds())

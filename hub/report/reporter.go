@@ -99,7 +99,7 @@ type Reporter struct {
 	away    map[string]bool                 // clusters whose link is known to be down
 	lost    map[string]time.Time            // when that began, of those that have a link
 	unready map[string]time.Time            // when each MemberCluster that is not Ready turned so
-	patient int                             // entries for which what scheduling says waits, see grace.go
+	turns   turns                           // of bindings that one event woke
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }
@@ -243,11 +243,17 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // one that is not known yet is looked at when it comes
 }
 
-// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow.
-func (r *Reporter) WakeDecided(binding types.NamespacedName) {
+// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If it is decided as before, in other words, there may be
+// many such.
+func (r *Reporter) WakeDecided(binding types.NamespacedName, asBefore bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.entries[binding]; e != nil {
+	e := r.entries[binding]
+	switch {
+	case e == nil:
+	case asBefore:
+		r.wakeInTurn(binding, e, idleWindow)
+	default:
 		r.wake(binding, e, whenIdle, normalPriority)
 	}
 }

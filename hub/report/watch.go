@@ -131,7 +131,6 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	}
 	r.recountWaiting(e.window.waits(), false)
 	recount(e.states, nil)
-	r.waitedFor(e)
 	delete(r.entries, key)
 }
 

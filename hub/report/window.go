@@ -26,12 +26,12 @@ const (
 	perWaiting     = 2 * time.Millisecond
 	perWaitingIdle = 10 * time.Millisecond
 
-	// One event may concern all bindings of a cluster: its link is lost, or back. So that their rows take little from whoever works on
-	// single objects meanwhile, and those of clusters that are lost together meet in one write, they follow each other by perSpread, or
-	// faster if the last would wait for more than longestSpread. That the cluster is away is said at once by its MemberCluster, by rows
-	// of objects that change, and by all merged statuses that are written.
-	perSpread     = 200 * time.Millisecond
-	longestSpread = 5 * time.Minute
+	// One event may concern all bindings of a cluster: its link is lost, or back, and scheduling says something else of each. So that their
+	// rows take little from whoever works on single objects meanwhile, and those of clusters that are lost together meet in one write, they
+	// take turns, perTurn apart, or less if the last would wait for more than longestTurns. That the cluster is away is said at once by its
+	// MemberCluster, by rows of objects that change, and by all merged statuses that are written.
+	perTurn      = 200 * time.Millisecond
+	longestTurns = 5 * time.Minute
 
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
 	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
@@ -74,14 +74,15 @@ type window struct {
 	urgent    bool      // something failed since it was opened
 	complete  bool      // the last result is there
 	extended  bool      // its end was put off
-	spread    bool      // nothing but an event of many bindings opened it: it is no load that others make room for
+	inTurn    bool      // nothing but an event of many bindings opened it: it is no load that others make room for
 	held      bool      // until due, or until it is released
 	heldUntil time.Time // zero if nothing was held since that was last told
+	released  bool      // it was held, and nothing was told since
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-func (w *window) waits() bool { return w.open() && !w.spread }
+func (w *window) waits() bool { return w.open() && !w.inTurn }
 
 // wake opens the window or draws its end nearer, and says whether it did either.
 func (w *window) wake(now time.Time, u urgency, l load) bool {
@@ -90,7 +91,7 @@ func (w *window) wake(now time.Time, u urgency, l load) bool {
 	if w.held && !w.urgent {
 		return false
 	}
-	w.spread = false
+	w.inTurn = false
 	if u == following && w.open() {
 		w.extend(now, l.clusters)
 		return false
@@ -109,20 +110,26 @@ func (w *window) extend(now time.Time, clusters int) {
 	}
 }
 
-// wakeAfter is wake for one of many bindings that one event concerns, of which the first shall be written at once and the last after
-// longestSpread.
+// wakeAfter is wake for one of many bindings that one event concerns, when it is its turn.
 func (w *window) wakeAfter(now time.Time, d time.Duration) bool {
 	alone := !w.waits()
 	if w.held || !w.dueBy(now, now.Add(d)) {
 		return false
 	}
-	w.spread = alone
+	w.inTurn = alone
 	return true
 }
 
-// spread is how long the i-th of n bindings waits that one event concerns.
-func spread(i, n int) time.Duration {
-	return time.Duration(i) * min(perSpread, longestSpread/time.Duration(max(n, 1)))
+// turns are when bindings are written that one event woke. The zero value has given none.
+type turns struct{ last time.Time }
+
+// after is the next one: at once if the last is long past. When it would be too far away they begin anew, between those that were given.
+func (t turns) after(now time.Time) time.Time {
+	next := t.last.Add(perTurn)
+	if next.Before(now) || next.Sub(now) > longestTurns {
+		return now
+	}
+	return next
 }
 
 // dueBy opens the window or draws its end nearer, and says whether it did either.
@@ -139,7 +146,7 @@ func (w *window) dueBy(now, due time.Time) bool {
 
 // hold puts off the end of a window that is due, and says whether it did.
 func (w *window) hold(now time.Time, l load) bool {
-	return w.open() && l.backlog > smallBacklog && w.postpone(now)
+	return w.open() && !w.released && l.backlog > smallBacklog && w.postpone(now)
 }
 
 // postpone opens the window, if it is not, for as long as it may be held, and says whether it did.
@@ -156,14 +163,14 @@ func (w *window) postpone(now time.Time) bool {
 	if !w.open() {
 		w.opened = now
 	}
-	w.due, w.held, w.spread = w.heldUntil, true, false
+	w.due, w.held, w.inTurn = w.heldUntil, true, false
 	return true
 }
 
-// release ends the wait of a window that is held.
+// release ends the wait of a window that is held. It is not held for a backlog again before all has been told.
 func (w *window) release(now time.Time) {
 	if w.held {
-		w.due, w.held = now, false
+		w.due, w.held, w.released = now, false, true
 	}
 }
 
@@ -191,7 +198,7 @@ func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
 }
 
 // ended notes that all that was known has been told: what comes now may be held anew.
-func (w *window) ended() { w.heldUntil = time.Time{} }
+func (w *window) ended() { w.heldUntil, w.released = time.Time{}, false }
 
 // shut ends the window and returns how long it was open.
 func (w *window) shut(now time.Time) time.Duration {
@@ -200,7 +207,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	}
 	waited := now.Sub(w.opened)
 	w.opened, w.due = time.Time{}, time.Time{}
-	w.urgent, w.held, w.complete, w.extended, w.spread = false, false, false, false, false
+	w.urgent, w.held, w.complete, w.extended, w.inTurn = false, false, false, false, false
 	return waited
 }
 

@@ -115,21 +115,19 @@ func TestManyBindingsWakeOneAfterTheOther(t *testing.T) {
 		want  time.Duration
 		waits bool
 	}{
-		"the first of many is written at once":                      {func(w *window) { w.wakeAfter(now, spread(0, 100)) }, 0, false},
-		"the eleventh follows two seconds later":                    {func(w *window) { w.wakeAfter(now, spread(10, 100)) }, 2 * time.Second, false},
-		"the last of ten thousand waits for less than five minutes": {func(w *window) { w.wakeAfter(now, spread(9999, 10000)) }, 5*time.Minute - 30*time.Millisecond, false},
+		"it waits for its turn": {func(w *window) { w.wakeAfter(now, 2*time.Second) }, 2 * time.Second, false},
 		"a second such event does not put it off": {func(w *window) {
-			w.wakeAfter(now, spread(10, 100))
-			w.wakeAfter(now, spread(90, 100))
+			w.wakeAfter(now, 2*time.Second)
+			w.wakeAfter(now, 9*time.Second)
 		}, 2 * time.Second, false},
 		"a result draws it nearer": {func(w *window) {
-			w.wakeAfter(now, spread(90, 100))
+			w.wakeAfter(now, 9*time.Second)
 			w.wake(now, soon, load{})
 		}, firstWindow, true},
 		"what waits for more results goes on to": {func(w *window) {
 			w.wake(now, whenIdle, load{})
-			w.wakeAfter(now, spread(1, 100))
-		}, 200 * time.Millisecond, true},
+			w.wakeAfter(now, perTurn)
+		}, perTurn, true},
 		"rows that are held stay so": {func(w *window) {
 			w.wake(now, soon, load{})
 			w.hold(now, load{backlog: 1000})
@@ -144,6 +142,27 @@ func TestManyBindingsWakeOneAfterTheOther(t *testing.T) {
 				t.Errorf("due after %s, waits %t; want %s, %t", got, w.waits(), tc.want, tc.waits)
 			}
 		})
+	}
+}
+
+func TestTurns(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var given turns
+	at := make([]time.Duration, 0, 4000)
+	for range cap(at) {
+		given.last = given.after(now)
+		at = append(at, given.last.Sub(now))
+	}
+	round := int(longestTurns/perTurn) + 1
+	for i, want := range map[int]time.Duration{
+		0: 0, 10: 10 * perTurn, round - 1: longestTurns, round: 0, round + 10: 10 * perTurn,
+	} {
+		if at[i] != want {
+			t.Errorf("turn %d is after %s, want %s", i+1, at[i], want)
+		}
+	}
+	if next := given.after(now.Add(time.Hour)); !next.Equal(now.Add(time.Hour)) {
+		t.Errorf("the first turn after an hour is %s from then", next.Sub(now.Add(time.Hour)))
 	}
 }
 

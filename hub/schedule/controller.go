@@ -185,5 +185,8 @@ func (s *Scheduler) Wanted() []schema.GroupKind { return s.wants.current().Unsor
 // OnWanted registers who is told when more kinds are wanted than before. To be called before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers who is told that Decision has a new answer for a binding. To be called before the manager starts.
-func (s *Scheduler) OnDecision(f func(binding types.NamespacedName)) { s.decisions.onChange = f }
+// OnDecision registers who is told that Decision has a new answer for a binding, and whether it is decided as before, in other words. To be called before
+// the manager starts.
+func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
+	s.decisions.onChange = f
+}

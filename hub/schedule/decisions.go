@@ -24,7 +24,7 @@ type decision struct {
 
 // decisions are the last ones of this process.
 type decisions struct {
-	onChange func(types.NamespacedName)
+	onChange func(binding types.NamespacedName, asBefore bool)
 
 	mu   sync.RWMutex
 	last map[types.NamespacedName]decision
@@ -50,18 +50,19 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set returns whether the decision is another one than before.
-func (d *decisions) set(key types.NamespacedName, now decision) bool {
+// set returns whether the decision is another one than before, and whether it is for the same spec as the one before.
+func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if before, ok := d.last[key]; ok && reflect.DeepEqual(before, now) {
-		return false
+	before, known := d.last[key]
+	if known && reflect.DeepEqual(before, now) {
+		return false, true
 	}
 	if d.last == nil {
 		d.last = map[types.NamespacedName]decision{}
 	}
 	d.last[key] = now
-	return true
+	return true, known && before.scheduled.ObservedGeneration == now.scheduled.ObservedGeneration
 }
 
 // told are the reasons that a user hears of through an event on his object.
@@ -89,9 +90,9 @@ func (s *Scheduler) announce(f facts, p plan, b hubv1.BindingObject) {
 	if b != nil {
 		now.scheduled.ObservedGeneration = b.GetGeneration()
 	}
-	changed := s.decisions.set(key, now)
+	changed, asBefore := s.decisions.set(key, now)
 	if changed && b != nil && s.decisions.onChange != nil {
-		s.decisions.onChange(key)
+		s.decisions.onChange(key, asBefore)
 	}
 	if told[p.scheduled.Reason] && p.scheduled.Reason != before && f.template != nil {
 		s.event(f.template, p.scheduled.Reason, "Schedule", p.scheduled.Message)

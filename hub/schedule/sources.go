@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,8 +42,8 @@ func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
 		watch(c, &hubv1.ClusterPlacement{}, behind(selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
 		watch(c, &hubv1.OverridePolicy{}, behind(excludedBy[*hubv1.OverridePolicy](s)), specMoved[*hubv1.OverridePolicy]),
 		watch(c, &hubv1.ClusterOverridePolicy{}, behind(excludedBy[*hubv1.ClusterOverridePolicy](s)), specMoved[*hubv1.ClusterOverridePolicy]),
-		watch(c, &hubv1.MemberCluster{}, behind(s.bound), clusterMoved),
-		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.factsMoved}),
+		watch(c, &hubv1.MemberCluster{}, behind(s.bound), clusterChanged),
+		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.clusterMoved}),
 		watch(c, &corev1.Namespace{}, behind(s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
 		s.counting(c),
 		source.TypedFunc[key](s.templateSource),
@@ -73,6 +74,17 @@ func behind[T client.Object](keys func(context.Context, T) []key) func(context.C
 
 func addBehind(q queue, keys ...key) {
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
+}
+
+// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at one moment, most of which stay
+// as they are, would hold up what is at work on two cores; members take no more than that many writes a second either.
+const perMoved = 2 * time.Millisecond
+
+// addPaced is addBehind for objects that nobody waits for: one after the other.
+func addPaced(q queue, keys ...key) {
+	for i, k := range keys {
+		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * perMoved}, k)
+	}
 }
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
@@ -114,10 +126,21 @@ func specMoved[T client.Object](before, after T) bool {
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 }
 
-// clusterMoved compares what decisions see of a cluster.
-func clusterMoved(before, after *hubv1.MemberCluster) bool {
-	return before.Generation != after.Generation || away(before) != away(after) ||
-		!equality.Semantic.DeepEqual(steady(before), steady(after))
+// clusterChanged is true if somebody has changed what decisions see of a cluster.
+func clusterChanged(before, after *hubv1.MemberCluster) bool {
+	return before.UID != after.UID || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels)
+}
+
+// clusterMoved wakes the objects that a cluster concerns of which its status says something else, unless they wake because somebody changed it.
+func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
+	before, after := e.ObjectOld, e.ObjectNew
+	switch {
+	case clusterChanged(before, after):
+	case away(before) != away(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
+		addPaced(q, s.bound(ctx, after)...)
+	default:
+		s.factsMoved(ctx, e, q)
+	}
 }
 
 // factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the rules that exclude clusters for
@@ -125,7 +148,7 @@ func clusterMoved(before, after *hubv1.MemberCluster) bool {
 func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
 	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
 	before.Revision, after.Revision = "", ""
-	if equality.Semantic.DeepEqual(before, after) || clusterMoved(e.ObjectOld, e.ObjectNew) {
+	if equality.Semantic.DeepEqual(before, after) {
 		return
 	}
 	served := servedOtherwise(before.Served, after.Served)

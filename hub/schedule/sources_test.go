@@ -2,12 +2,17 @@ package schedule
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -26,6 +31,61 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 			t.Errorf("%s is number %d", got, i+1)
 		}
 		q.Done(got)
+	}
+}
+
+// times notes when objects are to be handed out.
+type times struct {
+	priorityqueue.PriorityQueue[key]
+	after []time.Duration
+}
+
+func (q *times) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
+	for range keys {
+		q.after = append(q.after, o.After)
+	}
+}
+
+// threeBindings lists them, and nothing else.
+type threeBindings struct{ client.Client }
+
+func (threeBindings) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := into.(*hubv1.ResourceBindingList); ok {
+		list.Items = make([]hubv1.ResourceBinding, 3)
+	}
+	return nil
+}
+
+func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
+	before := &hubv1.MemberCluster{}
+	before.Generation, before.Labels = 1, map[string]string{"tier": "gold"}
+	before.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
+	paced := []time.Duration{0, perMoved, 2 * perMoved}
+	for name, test := range map[string]struct {
+		change  func(*hubv1.MemberCluster)
+		changed bool
+		after   []time.Duration
+	}{
+		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, paced},
+		"it is said to be unreachable": {func(c *hubv1.MemberCluster) {
+			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+		}, false, paced},
+		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, true, nil},
+		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, true, nil},
+		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, true, nil},
+		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, true, nil},
+		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, false, nil},
+	} {
+		after, q := before.DeepCopy(), &times{}
+		test.change(after)
+		if changed := clusterChanged(before, after); changed != test.changed {
+			t.Errorf("%s: somebody changed it: %t, want %t", name, changed, test.changed)
+		}
+		s := &Scheduler{Options: Options{Client: threeBindings{}}}
+		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
+		if !slices.Equal(q.after, test.after) {
+			t.Errorf("%s: objects wake after %v, want %v", name, q.after, test.after)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package templates
 
 import (
 	"fmt"
+	"hash/maphash"
+	"maps"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
@@ -19,12 +21,16 @@ type record struct {
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
+	rest               uint64 // tells apart what is not status
 
 	jsonSize   int
 	compressed []byte
 }
 
-var nothing = &metav1.ObjectMeta{}
+var (
+	nothing = &metav1.ObjectMeta{}
+	seed    = maphash.MakeSeed()
+)
 
 // GetNamespace implements metav1.Object.
 func (r *record) GetNamespace() string { return r.namespace }
@@ -65,8 +71,21 @@ func pack(u *unstructured.Unstructured) *record {
 	return &record{
 		ObjectMeta: nothing,
 		namespace:  u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(), labels: u.GetLabels(),
-		jsonSize: len(raw), compressed: exact,
+		rest: maphash.Bytes(seed, canonical.Bytes(withoutStatus(u))), jsonSize: len(raw), compressed: exact,
 	}
+}
+
+// withoutStatus is an object but for its status, who writes to that, and the version that changes with each write.
+func withoutStatus(u *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(u.Object)
+	delete(out, "status")
+	if metadata, ok := out["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "resourceVersion")
+		delete(metadata, "managedFields")
+		out["metadata"] = metadata
+	}
+	return out
 }
 
 // unpack is the inverse of pack. It panics if it cannot be: then this process has spoiled what it packed itself.

@@ -122,3 +122,31 @@ func TestUnpackedObjectsAreKeptForAWhile(t *testing.T) {
 		t.Errorf("%d large objects are kept, want about %d", c.size(), most)
 	}
 }
+
+func TestARecordTellsApartWhatIsNotStatus(t *testing.T) {
+	t.Parallel()
+	before := pack(sized(1, 100))
+	for name, test := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		same   bool
+	}{
+		"its status, and who writes to it": {func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"ready": int64(1)}
+			u.SetResourceVersion("200001")
+			u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "hanse", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}})
+		}, true},
+		"its spec":              {func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["replicas"] = int64(4) }, false},
+		"a field beside spec":   {func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"status": "on"} }, false},
+		"an annotation":         {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"a": "b"}) }, false},
+		"a label":               {func(u *unstructured.Unstructured) { u.SetLabels(nil) }, false},
+		"its generation":        {func(u *unstructured.Unstructured) { u.SetGeneration(7) }, false},
+		"its uid":               {func(u *unstructured.Unstructured) { u.SetUID("other") }, false},
+		"that it is to be gone": {func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{}) }, false},
+	} {
+		u := sized(1, 100)
+		test.change(u)
+		if same := pack(u).rest == before.rest; same != test.same {
+			t.Errorf("%s changed: the rest is the same: %t, want %t", name, same, test.same)
+		}
+	}
+}

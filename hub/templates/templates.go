@@ -44,6 +44,7 @@ type Store struct {
 	places      places
 
 	onChange []func(hubv1.ObjectIdentity)
+	onStatus []func(hubv1.ObjectIdentity)
 	onState  []func(schema.GroupKind)
 
 	mu     sync.Mutex
@@ -94,8 +95,12 @@ func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
 	return s, nil
 }
 
-// OnChange registers a function that is told of every object that comes, changes or goes. To be called before Start.
+// OnChange registers a function that is told of every object that comes, changes in more than its status, or goes. To be called before
+// Start.
 func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
+
+// OnStatus registers a function that is told of every object of which nothing but the status changes. To be called before Start.
+func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
 // OnState registers a function that is told when the State of a kind changes. To be called before Start.
 func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
@@ -222,8 +227,12 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	if o == nil {
 		o = before
 	}
-	id := identity(gvk.GroupKind(), o)
-	for _, f := range s.onChange {
+	id, told := identity(gvk.GroupKind(), o), s.onChange
+	was, _ := before.(*record)
+	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
+		told = s.onStatus
+	}
+	for _, f := range told {
 		f(id)
 	}
 }

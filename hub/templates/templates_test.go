@@ -52,14 +52,15 @@ func define(t *testing.T, c client.Client, group string) *apiextensionsv1.Custom
 	schemaOf := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 		Type: "object", XPreserveUnknownFields: new(true),
 	}}
+	status := &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget", Singular: "widget", ListKind: "WidgetList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
-				{Name: "v1", Served: true, Storage: true, Schema: schemaOf},
-				{Name: "v1beta1", Served: true, Schema: schemaOf},
+				{Name: "v1", Served: true, Storage: true, Schema: schemaOf, Subresources: status},
+				{Name: "v1beta1", Served: true, Schema: schemaOf, Subresources: status},
 			},
 		},
 	}
@@ -145,6 +146,40 @@ func synced(t *testing.T, s *Store) {
 		}
 		return nil
 	})
+}
+
+func TestAChangeOfNothingButTheStatusIsToldApart(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	define(t, c, "status.example.com")
+	w := widget("status.example.com", "one")
+	if err := c.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, c)
+	told := make(chan string, 10)
+	s.OnChange(func(hubv1.ObjectIdentity) { told <- "object" })
+	s.OnStatus(func(hubv1.ObjectIdentity) { told <- "status" })
+	s.Want(sets.New(idOf(w).GroupKind()))
+	start(t, s)
+	synced(t, s)
+	want := func(what string) {
+		t.Helper()
+		if got := <-told; got != what {
+			t.Errorf("told of a change of the %s, want the %s", got, what)
+		}
+	}
+	want("object")
+	w.Object["status"] = map[string]any{"ready": int64(1)}
+	if err := c.Status().Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	want("status")
+	w.SetLabels(map[string]string{"tier": "gold"})
+	if err := c.Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	want("object")
 }
 
 func TestWantedKindsAreKeptTrimmed(t *testing.T) {

@@ -70,7 +70,11 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 		}
 		_ = s.process.Kill()
 	}()
-	return do(ctx, s)
+	err = do(ctx, s)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err) // what was under way says only that it was ended
+	}
+	return err
 }
 
 // install makes clients, kind, charts and namespaces.

@@ -55,7 +55,10 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 		return err
 	}
 	h.ObjectBytes = len(sample)
-	w, err := watch(ctx, s.clients, s.cancel)
+	// The members are watched for the copies alone: an API server ends a watch that does not keep up with the statuses of large objects.
+	copies, stop := context.WithCancel(ctx)
+	defer stop()
+	w, err := watch(copies, s.clients, s.cancel)
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,10 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 	if err := s.fill(ctx, w, kind); err != nil {
 		return err
 	}
+	stop()
+	if err := s.reportAll(ctx); err != nil {
+		return err
+	}
 	if err := s.look(ctx, h); err != nil {
 		return err
 	}
@@ -99,21 +106,23 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 	return err
 }
 
-// fill creates all objects and lets all members report a status, until the hub objects show it.
+// fill creates all objects, until every member has them.
 func (s *setting) fill(ctx context.Context, w *watcher, kind shape) error {
 	x := w.expect("bench", 0, s.objects, len(s.names), kind.arrived)
 	if _, err := s.write(ctx, "bench", s.objects, applying(kind)); err != nil {
 		return err
 	}
-	if err := w.await(ctx, x, s.say); err != nil {
-		return err
-	}
+	return w.await(ctx, x, s.say)
+}
+
+// reportAll lets all members report a status of every object, until the hub objects show it.
+func (s *setting) reportAll(ctx context.Context) error {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	x = onHub.expect("bench", 0, s.objects, 1, readyIs(allReady*int64(len(s.names))))
+	x := onHub.expect("bench", 0, s.objects, 1, readyIs(allReady*int64(len(s.names))))
 	if _, err := s.report(ctx, "bench", s.objects, reporting(1, allReady)); err != nil {
 		return err
 	}
