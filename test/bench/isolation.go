@@ -23,6 +23,11 @@ var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--re
 // waiting, not work.
 const interval = 200 * time.Millisecond
 
+// inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more than what is written then.
+const inPlace = 3
+
+const inPlaceNamespace = "in-place"
+
 // Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members alone: without the
 // bad ones' share of the work the good ones may be faster than in calm.
 const (
@@ -60,7 +65,7 @@ type Isolation struct {
 // isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
 // load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
-	return r.onLab(ctx, r.members, append([]string{warmNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
+	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
 		if err != nil {
 			return err
@@ -77,6 +82,9 @@ func (r *run) isolation(ctx context.Context) error {
 		if err := s.warmUp(ctx, w); err != nil {
 			return err
 		}
+		if err := s.putInPlace(ctx, w); err != nil {
+			return err
+		}
 		for _, scenario := range scenarios {
 			if err := s.scenario(ctx, w, scenario); err != nil {
 				return fmt.Errorf("scenario %s: %w", scenario, err)
@@ -84,6 +92,29 @@ func (r *run) isolation(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// putInPlace makes the objects that are there in every scenario.
+func (s *setting) putInPlace(ctx context.Context, w *watcher) error {
+	objects := inPlace * s.objects
+	s.say("putting %d objects in place", objects)
+	if err := s.place(ctx, inPlaceNamespace); err != nil {
+		return err
+	}
+	x := w.expect(inPlaceNamespace, 0, objects, len(s.names), first.arrived)
+	if _, err := s.write(ctx, inPlaceNamespace, objects, applying(first)); err != nil {
+		return err
+	}
+	return w.await(ctx, x, s.say)
+}
+
+// takeAway deletes the objects of a scenario, so that the next one finds what this one found.
+func (s *setting) takeAway(ctx context.Context, w *watcher, name string, members int) error {
+	x := w.expect(name, 0, s.objects, members, removed)
+	if _, err := s.write(ctx, name, s.objects, remove); err != nil {
+		return err
+	}
+	return w.await(ctx, x, s.say)
 }
 
 func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
@@ -95,6 +126,9 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		return err
 	}
 	if _, err := s.meter.settle(ctx); err != nil {
+		return err
+	}
+	if err := s.collectGarbage(ctx); err != nil {
 		return err
 	}
 	switch name {
@@ -140,7 +174,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		last.RecoveredSeconds = round(time.Since(begin).Seconds())
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
-	return nil
+	return s.takeAway(ctx, w, name, members)
 }
 
 func (s *setting) good() int { return len(s.names) - bad }
