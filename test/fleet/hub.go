@@ -101,8 +101,13 @@ func (h *HubProcess) waitReady(ctx context.Context) error {
 
 var errEnded = errors.New("process ended")
 
+// ready asks for both pages: the process may answer probes a moment before it shows metrics.
 func (h *HubProcess) ready(ctx context.Context) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.probes+"/readyz", nil)
+	return answers(ctx, h.probes+"/readyz") && answers(ctx, h.Metrics)
+}
+
+func answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
