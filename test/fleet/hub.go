@@ -101,22 +101,28 @@ func (h *HubProcess) waitReady(ctx context.Context) error {
 
 var errEnded = errors.New("process ended")
 
-// ready asks for both pages: the process may answer probes a moment before it shows metrics.
+// ready asks for both pages: the process may answer probes a moment before it shows metrics, to those who may read them.
 func (h *HubProcess) ready(ctx context.Context) bool {
-	return answers(ctx, h.probes+"/readyz") && answers(ctx, h.Metrics)
+	probe, answers := status(ctx, h.probes+"/readyz")
+	if !answers || probe != http.StatusOK {
+		return false
+	}
+	_, answers = status(ctx, h.Metrics)
+	return answers
 }
 
-func answers(ctx context.Context, url string) bool {
+// status is that of an answer; false if there is none.
+func status(ctx context.Context, url string) (code int, answers bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	_ = res.Body.Close()
-	return res.StatusCode == http.StatusOK
+	return res.StatusCode, true
 }
 
 // Kill ends the process at once, as a crash would.
