@@ -111,7 +111,7 @@ func (g *gate) backlog() int {
 	return g.Len() + g.lately.count(g.clock.Now())
 }
 
-// latelyFor is within what time calls count as one burst. Less than 80 calls a second are none for whoever waits for more than 32.
+// latelyFor is within what time calls count as one burst. At a steady rate as many count as are made in that time: 32 of 80 a second.
 const latelyFor = 400 * time.Millisecond
 
 // lately counts what happened within about latelyFor: what is older counts for less, by half after 0.7 of it.

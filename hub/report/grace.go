@@ -141,8 +141,8 @@ func (r *Reporter) wakeTargets(cluster string) {
 	}
 }
 
-// wakeInTurn wakes one of many bindings that one event may concern, that long from now or, if others have been woken so before, when it is its
-// turn. It is called with the lock held.
+// wakeInTurn wakes one of many bindings that one event may concern, that long after its turn: now, or later if others have been woken so. A
+// binding that is due before takes no turn. It is called with the lock held.
 func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, wait time.Duration) {
 	r.waking(key, e, lowPriority, func(now time.Time) bool {
 		turn := r.turns.after(now)

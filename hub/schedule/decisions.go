@@ -50,7 +50,7 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set returns whether the decision is another one than before, and whether it is for the same spec as the one before.
+// set returns whether the decision is another one than before, and whether spec, status and reason are as they were: then only its words are others.
 func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,8 @@ func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefo
 		d.last = map[types.NamespacedName]decision{}
 	}
 	d.last[key] = now
-	return true, known && before.scheduled.ObservedGeneration == now.scheduled.ObservedGeneration
+	was, is := before.scheduled, now.scheduled
+	return true, known && was.ObservedGeneration == is.ObservedGeneration && was.Status == is.Status && was.Reason == is.Reason
 }
 
 // told are the reasons that a user hears of through an event on his object.

@@ -101,20 +101,7 @@ func (s *setting) putInPlace(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, inPlaceNamespace); err != nil {
 		return err
 	}
-	x := w.expect(inPlaceNamespace, 0, objects, len(s.names), first.arrived)
-	if _, err := s.write(ctx, inPlaceNamespace, objects, applying(first)); err != nil {
-		return err
-	}
-	return w.await(ctx, x, s.say)
-}
-
-// takeAway deletes the objects of a scenario, so that the next one finds what this one found.
-func (s *setting) takeAway(ctx context.Context, w *watcher, name string, members int) error {
-	x := w.expect(name, 0, s.objects, members, removed)
-	if _, err := s.write(ctx, name, s.objects, remove); err != nil {
-		return err
-	}
-	return w.await(ctx, x, s.say)
+	return s.followed(ctx, w.expect(inPlaceNamespace, 0, objects, len(s.names), first.arrived), w, applying(first))
 }
 
 func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
@@ -174,7 +161,8 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		last.RecoveredSeconds = round(time.Since(begin).Seconds())
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
-	return s.takeAway(ctx, w, name, members)
+	// The next scenario is to find what this one found.
+	return s.followed(ctx, w.expect(name, 0, s.objects, members, removed), w, remove)
 }
 
 func (s *setting) good() int { return len(s.names) - bad }

@@ -193,11 +193,7 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, warmNamespace); err != nil {
 		return err
 	}
-	x := w.expect(warmNamespace, 0, warm, len(s.names), first.arrived)
-	if _, err := s.write(ctx, warmNamespace, warm, applying(first)); err != nil {
-		return err
-	}
-	if err := w.await(ctx, x, s.say); err != nil {
+	if err := s.followed(ctx, w.expect(warmNamespace, 0, warm, len(s.names), first.arrived), w, applying(first)); err != nil {
 		return fmt.Errorf("warming up: %w", err)
 	}
 	return nil
@@ -225,6 +221,14 @@ func (s *setting) collectGarbage(ctx context.Context) error {
 
 // userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members together.
 func (s *setting) userWorkers() int { return perMember * len(s.names) }
+
+// followed does an operation to all objects of a namespace that something is expected of, and waits for that.
+func (s *setting) followed(ctx context.Context, x *expectation, w *watcher, do operation) error {
+	if _, err := s.write(ctx, x.namespace, len(x.seen), do); err != nil {
+		return err
+	}
+	return w.await(ctx, x, s.say)
+}
 
 // write does an operation to all objects of a namespace on the hub, and returns when each was sent.
 func (s *setting) write(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {

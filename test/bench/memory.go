@@ -81,7 +81,7 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 		return err
 	}
 	s.say("memory: %d objects of %d bytes to %d members", s.objects, h.ObjectBytes, len(s.names))
-	if err := s.fill(ctx, w, kind); err != nil {
+	if err := s.followed(ctx, w.expect("bench", 0, s.objects, len(s.names), kind.arrived), w, applying(kind)); err != nil {
 		return err
 	}
 	stop()
@@ -104,15 +104,6 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 	h.RestartPeakMiB, h.RestartedRSSMiB, err = memory(s.meter.pid)
 	s.say("memory: %.1f MiB live after a restart", h.RestartedKiB/1024)
 	return err
-}
-
-// fill creates all objects, until every member has them.
-func (s *setting) fill(ctx context.Context, w *watcher, kind shape) error {
-	x := w.expect("bench", 0, s.objects, len(s.names), kind.arrived)
-	if _, err := s.write(ctx, "bench", s.objects, applying(kind)); err != nil {
-		return err
-	}
-	return w.await(ctx, x, s.say)
 }
 
 // reportAll lets all members report a status of every object, until the hub objects show it.

@@ -1,0 +1,39 @@
+package schedule
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestADecisionInOtherWordsIsToldApartFromAnotherOne(t *testing.T) {
+	t.Parallel()
+	before := decision{scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "3 of 3 clusters", ObservedGeneration: 1}}
+	for name, test := range map[string]struct {
+		change            func(*decision)
+		changed, asBefore bool
+	}{
+		"the same":        {func(*decision) {}, false, true},
+		"another message": {func(d *decision) { d.scheduled.Message = "2 of 3 clusters" }, true, true},
+		"other rejections": {func(d *decision) {
+			d.rejected = &hubv1.DecisionStatus{Rejected: []hubv1.RejectedClusters{{Reason: hubv1.ReasonClusterNotReady, Count: 1}}}
+		}, true, true},
+		"another spec":   {func(d *decision) { d.scheduled.ObservedGeneration = 2 }, true, false},
+		"another reason": {func(d *decision) { d.scheduled.Reason = hubv1.ReasonSuspended }, true, false},
+		"another status": {func(d *decision) { d.scheduled.Status = metav1.ConditionFalse }, true, false},
+	} {
+		var all decisions
+		key := types.NamespacedName{Namespace: "shop", Name: "web"}
+		if changed, asBefore := all.set(key, before); !changed || asBefore {
+			t.Errorf("the first decision: changed %t, as before %t", changed, asBefore)
+		}
+		now := before
+		test.change(&now)
+		if changed, asBefore := all.set(key, now); changed != test.changed || asBefore != test.asBefore {
+			t.Errorf("%s: changed %t, as before %t; want %t, %t", name, changed, asBefore, test.changed, test.asBefore)
+		}
+	}
+}
