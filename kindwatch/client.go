@@ -3,6 +3,7 @@ package kindwatch
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns a dynamic client that parses each object once. The one of client-go gives the same answers, but looks through
-// the JSON of every object and of every event of a watch about ten times, which costs more than all else that is done with it. What its
-// watches bring is for this package alone: it is read when it is needed.
+// NewClient returns a dynamic client that parses each object and each list once. The one of client-go gives the same answers, but looks
+// through the JSON of every object, of every list and of every event of a watch about ten times, which costs more than all else that is
+// done with it. What its watches bring is for this package alone: it is read when it is needed.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
@@ -43,7 +44,7 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return infos
 }
 
-// objects decodes a single object. A list, a Status and what cannot be read are left to the serializer that it wraps.
+// objects decodes a single object and a list of them. A Status and what cannot be read are left to the serializer that it wraps.
 type objects struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -51,25 +52,49 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	if into == nil {
 		return s.unread(data, defaults)
 	}
-	u, ok := into.(*unstructured.Unstructured)
-	if !ok {
+	if _, ok := into.(runtime.Unstructured); !ok {
 		return s.Serializer.Decode(data, defaults, into)
 	}
-	object := map[string]any{}
-	if err := utiljson.Unmarshal(data, &object); err != nil {
+	read := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := utiljson.Unmarshal(data, &read.Object); err != nil {
 		return s.Serializer.Decode(data, defaults, into)
 	}
-	_, isList := object["items"].([]any)
-	if object["kind"] == "Status" || isList {
-		return s.Serializer.Decode(data, defaults, into)
-	}
-	read := &unstructured.Unstructured{Object: object}
 	gvk := read.GroupVersionKind()
-	if gvk.Kind == "" || gvk.Version == "" {
+	if gvk.Kind == "" || gvk.Version == "" || gvk.Kind == "Status" {
 		return s.Serializer.Decode(data, defaults, into)
 	}
-	u.Object = object
-	return u, &gvk, nil
+	items, isList := read.Object["items"].([]any)
+	switch into := into.(type) {
+	case *unstructured.Unstructured:
+		if !isList {
+			into.Object = read.Object
+			return into, &gvk, nil
+		}
+	case *unstructured.UnstructuredList:
+		if objects, ok := elements(items, gvk); isList && ok {
+			delete(read.Object, "items")
+			into.Object, into.Items = read.Object, objects
+			return into, &gvk, nil
+		}
+	}
+	return s.Serializer.Decode(data, defaults, into)
+}
+
+// elements are the objects of a list; false if one of them is none. Those of built-in kinds do not say what they are.
+func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstructured, bool) {
+	objects := make([]unstructured.Unstructured, len(items))
+	for i, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		u := &objects[i]
+		u.Object = object
+		if u.GetKind() == "" && u.GetAPIVersion() == "" {
+			u.SetGroupVersionKind(list.GroupVersion().WithKind(strings.TrimSuffix(list.Kind, "List")))
+		}
+	}
+	return objects, true
 }
 
 // unread is how the object of an event is decoded: no more of it than is needed. The event holds until the next one, the object longer.

@@ -38,29 +38,51 @@ func (k *kind) list(ctx context.Context) error {
 	k.mu.RLock()
 	relists := k.relists
 	k.mu.RUnlock()
+	answer := k.ask(ctx, options)
 	for {
-		page, err := k.page(ctx, options)
+		page, err := answer()
 		if err != nil && isExpired(err) && options.Continue != "" {
 			// The list took longer than the server keeps its state: once more, in one piece.
 			clear(listed)
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector}
+			answer = k.ask(ctx, options)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		options.Limit = nextPage(page.Items)
+		options.Limit, options.Continue = nextPage(page.Items), page.GetContinue()
+		more := options.Continue != ""
+		if more {
+			answer = k.ask(ctx, options)
+		}
 		for i := range page.Items {
 			u := &page.Items[i]
 			listed[Key(u.GetNamespace(), u.GetName())] = k.transform(u)
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		if !more {
 			k.continueAt(page.GetResourceVersion())
-			break
+			k.replace(listed, relists)
+			return nil
 		}
 	}
-	k.replace(listed, relists)
-	return nil
+}
+
+// ask sends for a page and returns how to wait for it: the server works on the next one while this one is reduced.
+func (k *kind) ask(ctx context.Context, o metav1.ListOptions) func() (*unstructured.UnstructuredList, error) {
+	type answer struct {
+		page *unstructured.UnstructuredList
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		page, err := k.page(ctx, o)
+		answers <- answer{page, err}
+	}()
+	return func() (*unstructured.UnstructuredList, error) {
+		a := <-answers
+		return a.page, a.err
+	}
 }
 
 // nextPage is how many objects like these make up a page.

@@ -182,3 +182,30 @@ func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the t
 		}
 	}
 }
+
+func TestTheNextPageIsAskedForWhileOneIsReduced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelves{objects: 60, bytes: 10, began: make(chan struct{}), end: make(chan struct{})}
+		close(s.end)
+		var once sync.Once
+		set := New(Options{
+			Client: s, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil },
+			Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
+				once.Do(func() { <-s.began }) // the second page
+				return u, nil
+			},
+		})
+		k := newKind(t.Context(), shelfKind, &set.options)
+		k.resource = shelfResource
+		listed := make(chan error)
+		go func() { listed <- k.list(t.Context()) }()
+		<-s.began
+		if err := <-listed; err != nil {
+			t.Fatal(err)
+		}
+		if len(k.objects) != 60 {
+			t.Errorf("%d objects, want 60", len(k.objects))
+		}
+	})
+}

@@ -149,10 +149,14 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 
 // live is the heap that the last of several garbage collections found in use, the least of them: by the runtime's own count of
 // marked bytes. Reading the metrics makes the garbage that brings the next collection; an idle process has one every two minutes.
+// They begin when no template is kept unpacked any more, which is kept for a while only and is more than what is measured.
 func (s *setting) live(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections in %s", collections, phaseAtMost))
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
 	defer cancel()
 	if _, err := s.meter.settle(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.packed(ctx); err != nil {
 		return 0, err
 	}
 	least, last, seen := 0.0, -1.0, -1
@@ -180,6 +184,23 @@ func (s *setting) live(ctx context.Context) (float64, error) {
 		}
 	}
 	return round(least / 1024), nil
+}
+
+// packed waits until the hub process keeps no template unpacked.
+func (s *setting) packed(ctx context.Context) error {
+	for {
+		page, err := fleet.Page(ctx, s.process.Metrics)
+		if err != nil {
+			return err
+		}
+		unpacked, err := only(page, "hanse_templates_unpacked")
+		if err != nil || unpacked == 0 {
+			return err
+		}
+		if err := rest(ctx, 500*time.Millisecond); err != nil {
+			return fmt.Errorf("waiting until no template is kept unpacked, %.0f are: %w", unpacked, err)
+		}
+	}
 }
 
 // Added is what one more member and one more object cost, from the heaps of one size of objects.
