@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // watcher sees every widget of some clusters, and knows when each came to the state that is waited for.
@@ -30,7 +31,8 @@ type expectation struct {
 	complete  chan struct{}
 }
 
-// watch watches clusters until ctx ends. A watch that ends on its own would make the figures wrong: it cancels with that cause.
+// watch watches clusters until ctx ends. An API server ends a watch that does not keep up, as on a machine without a core to spare: it
+// is taken up within a second or two where it ended. One that cannot be would make the figures wrong: it cancels with that cause.
 func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
 	for m, c := range clusters {
@@ -38,13 +40,23 @@ func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.Can
 		if err != nil {
 			return nil, fmt.Errorf("listing widgets on cluster %d: %w", m, err)
 		}
-		stream, err := c.Resource(widgets).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watching{c.Resource(widgets)})
 		if err != nil {
 			return nil, fmt.Errorf("watching widgets on cluster %d: %w", m, err)
 		}
 		go w.follow(ctx, m, stream)
 	}
 	return w, nil
+}
+
+// watching is a resource as client-go's RetryWatcher takes it.
+type watching struct {
+	resource dynamic.ResourceInterface
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (w watching) WatchWithContext(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	return w.resource.Watch(ctx, o)
 }
 
 func (w *watcher) follow(ctx context.Context, cluster int, stream apiwatch.Interface) {
@@ -55,7 +67,7 @@ func (w *watcher) follow(ctx context.Context, cluster int, stream apiwatch.Inter
 		}
 	}
 	if ctx.Err() == nil {
-		w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended", cluster))
+		w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended and cannot go on where it did", cluster))
 	}
 }
 
