@@ -25,7 +25,7 @@ func (s *Supervisor) handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(s.Status(r.Context())) // the client may be gone
 	})
 	mux.HandleFunc("POST "+control.UpPath, s.serveUp)
-	mux.HandleFunc("POST "+control.DownPath, serve(s.down))
+	mux.HandleFunc("POST "+control.DownPath, s.serveDown)
 	mux.HandleFunc("POST "+control.RemovePath, serve(func(ctx context.Context, r control.Remove) error { return s.Remove(ctx, r.Name) }))
 	mux.HandleFunc("POST "+control.SignalPath, serve(s.signal))
 	mux.HandleFunc("POST "+control.FaultPath, serve(s.fault))
@@ -75,14 +75,23 @@ func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// down stops everything before it answers, and lets the supervisor end after that.
-func (s *Supervisor) down(_ context.Context, request control.Down) error {
+// serveDown stops everything before it answers, and lets the supervisor end when the whole answer is on its way: the end closes
+// the connection.
+func (s *Supervisor) serveDown(w http.ResponseWriter, r *http.Request) {
+	serve(func(_ context.Context, request control.Down) error {
+		s.down(request)
+		w.Header().Set("Content-Length", "0")
+		_ = http.NewResponseController(w).Flush() // the client may be gone
+		s.quit()
+		return nil
+	})(w, r)
+}
+
+func (s *Supervisor) down(request control.Down) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stopAll()
 	s.clean = !request.Keep
-	s.quit()
-	return nil
 }
 
 // find returns the named component of a cluster, by default its API server, or an extra process.
