@@ -518,7 +518,9 @@ func priorityNamesTheLosers(t *testing.T) {
 		return placementCondition(ctx, low, hubv1.ConditionScheduled, metav1.ConditionUnknown, hubv1.ReasonOtherFollowed,
 			"no object follows this placement; 1 that it selects follow another one, such as Widget "+ns+"/wanted, which follows Placement/high")
 	})
-	must(t, placementCondition(ctx, high, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "1 of 1 objects"))
+	eventually(t, normal, func() error {
+		return placementCondition(ctx, high, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "1 of 1 objects")
+	})
 
 	// One that comes later takes nothing over unless it says so, whatever its priority.
 	higher := place(t, ns, "higher", everyWidget, hubv1.PlacementSpec{Clusters: named(shanghai2), Priority: 9})
