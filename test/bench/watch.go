@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
@@ -40,23 +41,13 @@ func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.Can
 		if err != nil {
 			return nil, fmt.Errorf("listing widgets on cluster %d: %w", m, err)
 		}
-		stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watching{c.Resource(widgets)})
+		stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: c.Resource(widgets).Watch})
 		if err != nil {
 			return nil, fmt.Errorf("watching widgets on cluster %d: %w", m, err)
 		}
 		go w.follow(ctx, m, stream)
 	}
 	return w, nil
-}
-
-// watching is a resource as client-go's RetryWatcher takes it.
-type watching struct {
-	resource dynamic.ResourceInterface
-}
-
-// WatchWithContext implements cache.WatcherWithContext.
-func (w watching) WatchWithContext(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-	return w.resource.Watch(ctx, o)
 }
 
 func (w *watcher) follow(ctx context.Context, cluster int, stream apiwatch.Interface) {
