@@ -35,6 +35,7 @@ type kind struct {
 
 	resource schema.GroupVersionResource // empty until resolved
 	failures int                         // attempts in a row that brought nothing
+	expired  int                         // times in a row that the server did not know the place to go on from
 	broken   int                         // errors in a row inside of a watch
 }
 
@@ -43,7 +44,8 @@ func newKind(ctx context.Context, gvk schema.GroupVersionKind, o *Options) *kind
 	return &kind{gvk: gvk, options: o, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}}
 }
 
-// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it.
+// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what failed before it makes no
+// later pause longer: a server that is back has a few refusals left while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := context.WithCancelCause(k.ctx)
@@ -53,6 +55,9 @@ func (k *kind) run() {
 
 		err := k.attempt(ctx)
 		wait(ctx, k.settle(ctx, err))
+		if context.Cause(ctx) != nil {
+			k.failures, k.expired = 0, 0
+		}
 		interrupt(nil)
 	}
 }
@@ -94,16 +99,19 @@ func (k *kind) attempt(ctx context.Context) error {
 // settle notes how an attempt ended and says how long to pause before the next.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	if context.Cause(ctx) != nil { // stopped or restarted: the error is of our own making
-		k.failures = 0
 		return 0
+	}
+	if err != nil && isExpired(err) {
+		// The server answers: however long it was away, there is nothing to wait for, unless it never knows where its own list ended.
+		k.continueAt("")
+		k.failures = 0
+		k.expired++
+		return retryAfter(k.expired-1, err)
 	}
 	pause := retryAfter(k.failures, err)
 	k.failures++
 	switch {
 	case err == nil:
-		return pause
-	case isExpired(err):
-		k.continueAt("")
 		return pause
 	case isNotServed(err):
 		k.resource = schema.GroupVersionResource{}

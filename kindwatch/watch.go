@@ -36,7 +36,7 @@ func (k *kind) watch(ctx context.Context) error {
 
 	works := false
 	working := func() {
-		works, k.failures, k.broken = true, 0, 0
+		works, k.failures, k.expired, k.broken = true, 0, 0, 0
 		k.report(func(s *State) { s.Reason, s.Message = "", "" })
 	}
 	holds := time.NewTimer(shortWatch)

@@ -48,6 +48,7 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 	f, err := fleet.Up(ctx, config)
 	defer func() {
 		r.say("taking the lab down")
+		cancel(nil) // watches, before what they watch
 		down := &fleet.Fleet{Config: config}
 		err = errors.Join(err, down.Down(context.WithoutCancel(ctx)))
 	}()

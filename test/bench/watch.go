@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -33,33 +35,72 @@ type expectation struct {
 }
 
 // watch watches clusters until ctx ends. An API server ends a watch that does not keep up, as on a machine without a core to spare: it
-// is taken up within a second or two where it ended. One that cannot be would make the figures wrong: it cancels with that cause.
+// is taken up within a second or two where it ended. One that cannot be, while something is waited for, would make the figures wrong: it
+// cancels with that cause.
 func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
 	for m, c := range clusters {
-		list, err := c.Resource(widgets).List(ctx, metav1.ListOptions{Limit: 1})
+		stream, err := open(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("listing widgets on cluster %d: %w", m, err)
+			return nil, fmt.Errorf("cluster %d: %w", m, err)
 		}
-		stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: c.Resource(widgets).Watch})
-		if err != nil {
-			return nil, fmt.Errorf("watching widgets on cluster %d: %w", m, err)
-		}
-		go w.follow(ctx, m, stream)
+		go w.follow(ctx, m, c, stream)
 	}
 	return w, nil
 }
 
-func (w *watcher) follow(ctx context.Context, cluster int, stream apiwatch.Interface) {
+// open watches widgets from now on.
+func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, error) {
+	list, err := cluster.Resource(widgets).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("listing widgets: %w", err)
+	}
+	stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: cluster.Resource(widgets).Watch})
+	if err != nil {
+		return nil, fmt.Errorf("watching widgets: %w", err)
+	}
+	return stream, nil
+}
+
+// follow reads a watch. One that ends while nothing is waited for has missed nothing and begins anew: an API server that has just begun
+// to serve a kind may know only what came after the list.
+func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
+	for {
+		ended := w.read(m, stream)
+		var err error
+		stream, err = open(ctx, cluster)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case w.waiting(): // asked after the list, which may show already what is waited for since
+			w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended and cannot go on where it did: %w", m, ended))
+			return
+		case err != nil:
+			w.cancel(fmt.Errorf("watching cluster %d anew: %w", m, err))
+			return
+		}
+	}
+}
+
+// read takes what a watch brings, and returns why it ended.
+func (w *watcher) read(cluster int, stream apiwatch.Interface) error {
 	defer stream.Stop()
+	ended := errors.New("no reason was given")
 	for e := range stream.ResultChan() {
-		if copied, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != apiwatch.Error {
+		if e.Type == apiwatch.Error {
+			ended = apierrors.FromObject(e.Object)
+		} else if copied, ok := e.Object.(*unstructured.Unstructured); ok {
 			w.see(cluster, copied, e.Type == apiwatch.Deleted)
 		}
 	}
-	if ctx.Err() == nil {
-		w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended and cannot go on where it did", cluster))
-	}
+	return ended
+}
+
+// waiting is true while something that is waited for has not come.
+func (w *watcher) waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wanted != nil && w.wanted.left > 0
 }
 
 func (w *watcher) see(cluster int, copied *unstructured.Unstructured, gone bool) {
