@@ -18,12 +18,15 @@ const (
 	throttledWindow = 5 * time.Second
 
 	// While the copies of an object change on one cluster after the other, each of them puts off the end of the window until nothing has
-	// come for this long, but not beyond longestWindow and perFollower for each cluster: what thirty clusters say takes longer to come.
-	followingWindow = 200 * time.Millisecond
-	perFollower     = 50 * time.Millisecond
+	// come for this long, but not beyond longestWindow and perFollower for each cluster, nor longestFollowing: what thirty clusters say
+	// takes longer to come.
+	followingWindow  = 200 * time.Millisecond
+	perFollower      = 100 * time.Millisecond
+	longestFollowing = 5 * time.Second
 
-	// Every binding that waits adds this much to the windows of those that follow, so that under load results meet in one write.
-	perWaiting     = 2 * time.Millisecond
+	// Every binding that waits adds this much to the windows of those that follow, perWaiting for each of their clusters, so that under
+	// load results meet in one write.
+	perWaiting     = time.Millisecond
 	perWaitingIdle = 10 * time.Millisecond
 
 	// One event may concern all bindings of a cluster: its link is lost, or back, and scheduling says something else of each. So that their
@@ -64,6 +67,11 @@ type load struct {
 	clusters  int // of the binding itself
 }
 
+// room is how long a result waits for others, so that each of the bindings that wait gets its turn.
+func (l load) room() time.Duration {
+	return min(time.Duration(l.waiting*l.clusters)*perWaiting, longestWindow)
+}
+
 // window says when the next write of one binding is due. The zero value is a calm binding.
 type window struct {
 	opened time.Time // zero while nothing waits
@@ -93,16 +101,16 @@ func (w *window) wake(now time.Time, u urgency, l load) bool {
 	}
 	w.inTurn = false
 	if u == following && w.open() {
-		w.extend(now, l.clusters)
+		w.extend(now, l)
 		return false
 	}
 	return w.dueBy(now, now.Add(w.wait(now, u, l)))
 }
 
-// extend puts off the end of the window, because more is likely to come of so many clusters.
-func (w *window) extend(now time.Time, clusters int) {
-	due := now.Add(followingWindow)
-	if latest := w.opened.Add(longestWindow + time.Duration(clusters)*perFollower); due.After(latest) {
+// extend puts off the end of the window, because more is likely to come of other clusters.
+func (w *window) extend(now time.Time, l load) {
+	due := now.Add(max(followingWindow, l.room()))
+	if latest := w.opened.Add(min(longestWindow+time.Duration(l.clusters)*perFollower, longestFollowing)); due.After(latest) {
 		due = latest
 	}
 	if due.After(w.due) && !w.urgent && !w.complete {
@@ -184,7 +192,7 @@ func (w *window) wait(now time.Time, u urgency, l load) time.Duration {
 	case whenIdle:
 		wait = min(max(idleWindow, time.Duration(l.waiting)*perWaitingIdle), longestIdle)
 	case soon, following:
-		wait = max(w.width, min(time.Duration(l.waiting)*perWaiting, longestWindow))
+		wait = max(w.width, l.room())
 	case lastResult, atOnce:
 		// An object that flaps has used up its right to be written at once.
 		if w.width >= longestWindow {

@@ -56,7 +56,13 @@ func TestWindow(t *testing.T) {
 			want:  3050 * time.Millisecond,
 		},
 		"500 waiting bindings share longer windows": {
-			steps: []step{{at: 0, u: soon, load: load{waiting: 500}}}, want: time.Second,
+			steps: []step{{at: 0, u: soon, load: load{waiting: 500, clusters: 3}}}, want: time.Second,
+		},
+		"20 waiting bindings make one of thirty clusters wait longer than one of three": {
+			steps: []step{{at: 0, u: soon, load: load{waiting: 20, clusters: 30}}}, want: 600 * time.Millisecond,
+		},
+		"20 waiting bindings hardly make one of three clusters wait": {
+			steps: []step{{at: 0, u: soon, load: load{waiting: 20, clusters: 3}}}, want: 60 * time.Millisecond,
 		},
 		"500 waiting bindings do not hold up one that is complete": {
 			steps: []step{{at: 0, u: atOnce, load: load{waiting: 500}}}, want: 0,
@@ -72,10 +78,20 @@ func TestWindow(t *testing.T) {
 		},
 		"those of thirty clusters put it off for longer": {
 			steps: []step{
-				{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 1200 * time.Millisecond, u: following, load: load{clusters: 30}},
-				{at: 2400 * time.Millisecond, u: following, load: load{clusters: 30}},
+				{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 2200 * time.Millisecond, u: following, load: load{clusters: 30}},
+				{at: 3900 * time.Millisecond, u: following, load: load{clusters: 30}},
 			},
-			want: 2500 * time.Millisecond,
+			want: 4 * time.Second,
+		},
+		"those of a hundred for no longer than five seconds": {
+			steps: []step{
+				{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 4900 * time.Millisecond, u: following, load: load{clusters: 100}},
+			},
+			want: 5 * time.Second,
+		},
+		"under load they wait longer for each other": {
+			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following, load: load{waiting: 20, clusters: 30}}},
+			want:  640 * time.Millisecond,
 		},
 		"the last one ends it": {
 			steps: []step{{at: 0, u: soon}, {at: 40 * time.Millisecond, u: following}, {at: 90 * time.Millisecond, u: lastResult}, {at: 95 * time.Millisecond, u: following}},
