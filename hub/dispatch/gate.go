@@ -41,6 +41,8 @@ type gate struct {
 	running map[types.NamespacedName]int // priority of each key that is at work
 	replays bool                         // the last key that was handed out is of a replay: nothing goes before those that wait
 	lately  lately                       // calls of the member
+	calling int                          // calls of the member that are under way
+	heard   time.Time                    // the last answer, or the begin of the first of these calls
 	circuit circuit
 	next    *heldKey // queued to be the next trial
 }
@@ -101,14 +103,16 @@ func (g *gate) Get() (types.NamespacedName, bool) {
 }
 
 // backlog is the number of changes that wait for a worker, or were brought to the member within about latelyFor. It is 0 for a
-// member that is slow or does not answer: nobody needs to wait for those.
+// member that is slow or does not answer: nobody needs to wait for those. One that has just gone silent is known by its calls.
 func (g *gate) backlog() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.PriorityQueue == nil || g.shut || g.replays || g.circuit.open || g.pace.limit < g.pace.most {
+	now := g.clock.Now()
+	silent := g.calling > 0 && now.Sub(g.heard) > slowCall
+	if g.PriorityQueue == nil || g.shut || g.replays || silent || g.circuit.open || g.pace.limit < g.pace.most {
 		return 0
 	}
-	return g.Len() + g.lately.count(g.clock.Now())
+	return g.Len() + g.lately.count(now)
 }
 
 // latelyFor is within what time calls count as one burst. At a steady rate as many count as are made in that time: 32 of 80 a second.
@@ -185,15 +189,25 @@ func (g *gate) call(ctx context.Context, key types.NamespacedName, kind schema.G
 	began := g.clock.Now()
 	defer func() { held = g.leave(key, kind, began, o) }()
 	_ = g.tokens.Wait(ctx) // when it fails, ctx has ended, and so does the call
+	g.begin()
 	g.gauges.inFlight.Inc()
 	defer g.gauges.inFlight.Dec()
 	return f(ctx), false
+}
+
+func (g *gate) begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calling++; g.calling == 1 {
+		g.heard = g.clock.Now()
+	}
 }
 
 func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, began time.Time, o member.Outcome) (held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
+	g.calling, g.heard = g.calling-1, now
 	g.lately.add(now)
 	if isFault(o) || now.Sub(began) > slowCall {
 		g.pace.bad(began, now)

@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -231,6 +234,49 @@ func TestOnlyChangesForMembersThatAnswerAreABacklog(t *testing.T) {
 		t.Error("a burst that has just been taken up is no backlog")
 	}
 	backlog(0)
+}
+
+func TestAMemberThatHasGoneSilentHasNoBacklog(t *testing.T) {
+	const keys, workers = 40, 8
+	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	g := newGate("eu", workers, now)
+	g.over("silent", workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
+	t.Cleanup(g.ShutDown)
+	for i := range keys {
+		g.Add(types.NamespacedName{Name: fmt.Sprint(i)})
+	}
+	now.SetTime(now.Now().Add(time.Hour)) // idle so far, which says nothing
+	answer, begun, answered := make(chan struct{}), make(chan struct{}, workers), make(chan struct{}, workers)
+	for range workers {
+		go func() {
+			key, _, _ := g.GetWithPriority()
+			g.enter(key, kind.GroupKind())
+			g.call(t.Context(), key, kind.GroupKind(), func(context.Context) member.Outcome {
+				begun <- struct{}{}
+				<-answer
+				return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+			})
+			answered <- struct{}{}
+		}()
+	}
+	for range workers {
+		<-begun
+	}
+	if n := g.backlog(); n != keys-workers {
+		t.Errorf("a backlog of %d while the first calls are under way, want %d", n, keys-workers)
+	}
+	now.SetTime(now.Now().Add(slowCall))
+	answer <- struct{}{}
+	<-answered
+	now.SetTime(now.Now().Add(slowCall))
+	if n := g.backlog(); n != keys-workers {
+		t.Errorf("a backlog of %d two seconds after an answer, want %d", n, keys-workers)
+	}
+	now.SetTime(now.Now().Add(time.Millisecond))
+	if n := g.backlog(); n != 0 {
+		t.Errorf("a backlog of %d after more than two seconds without an answer, want none: nobody needs to wait for this member", n)
+	}
+	close(answer)
 }
 
 // TestKindsThatOthersNeedGoFirst engages a member with a bundle whose parts take a moment each.
