@@ -68,3 +68,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// CancelRequest is called by an http.Client whose time-out is over, beside the end of the request's context, which is what ends the request. Without
+// it client-go logs a warning for each.
+func (t transport) CancelRequest(*http.Request) {}
