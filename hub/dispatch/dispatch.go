@@ -39,7 +39,8 @@ type Templates interface {
 
 // Recorder takes every outcome.
 type Recorder interface {
-	Record(binding types.NamespacedName, cluster string, o member.Outcome)
+	// Record is given the binding that was tried; it is shared with the cache and must not be changed.
+	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
 // Options of a Dispatcher. All but DeniedMetadataPrefixes, Misfits, Workers and Clock are required.

@@ -75,10 +75,10 @@ func (ofBindings) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool
 	}}, true
 }
 
-type recorded func(types.NamespacedName, string, member.Outcome)
+type recorded func(hubv1.BindingObject, string, member.Outcome)
 
 // Record implements Recorder.
-func (r recorded) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
+func (r recorded) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	r(binding, cluster, o)
 }
 
@@ -115,9 +115,9 @@ func serve(t *testing.T) *served {
 	s := &served{T: t, Client: direct, cached: cached, member: &given{fakeMember: takes("eu"), of: map[string][]any{}}}
 	d := New(Options{
 		Client: cached, APIReader: direct, Fleet: s.member, Templates: ofBindings{},
-		Recorder: recorded(func(binding types.NamespacedName, _ string, o member.Outcome) {
+		Recorder: recorded(func(binding hubv1.BindingObject, _ string, o member.Outcome) {
 			if o.Applied == metav1.ConditionFalse {
-				t.Errorf("%s: %s: %s", binding, o.Reason, o.Message)
+				t.Errorf("%s: %s: %s", binding.GetName(), o.Reason, o.Message)
 			}
 		}),
 	})

@@ -48,7 +48,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	}
 	outcome, known := step(ctx)
 	if known {
-		q.opts.Recorder.Record(key, q.cluster, outcome)
+		q.opts.Recorder.Record(binding, q.cluster, outcome)
 	}
 	if run.held {
 		return reconcile.Result{}, nil // it goes on when the cluster takes writes again

@@ -149,10 +149,10 @@ func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.List
 }
 
 // Record implements Recorder.
-func (w *world) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
+func (w *world) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcomes[cluster][w.bindings[binding].Spec.ObjectRef.Name] = o
+	w.outcomes[cluster][binding.BindingSpec().ObjectRef.Name] = o
 }
 
 func (w *world) outcome(cluster, object string) member.Outcome {

@@ -75,8 +75,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	}
 	for cluster := range e.outcomes {
 		// A withdrawal that was done says nothing about the next one.
-		was, is := stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)
-		if was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent)) {
+		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
 	}
@@ -89,16 +88,14 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// expects is false if an outcome tells of a decision that has not been taken up yet.
-func (e *entry) expects(cluster string, o member.Outcome) bool {
-	withdrawal := o.Reason == hubv1.ReasonWithdrawn || o.Reason == hubv1.ReasonDeleting
-	switch stateOf(e.targets, cluster) {
-	case hubv1.TargetPresent, hubv1.TargetEvicting:
-		return !withdrawal
-	case hubv1.TargetAbsent:
-		return withdrawal
-	}
-	return false
+// overtook says that a later decision than the one of the binding asks for the opposite of a cluster.
+func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
+	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
+}
+
+// opposed says that a cluster that was to hold the object is no longer, or the other way round.
+func opposed(was, is hubv1.TargetState) bool {
+	return was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent))
 }
 
 func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {

@@ -19,6 +19,7 @@ func refusedBy(reason string) member.Outcome {
 
 func bindingOf(generation int64, targets ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
+	b.Namespace, b.Name = "default", "o"
 	b.UID, b.Generation, b.Spec.ObjectRef.UID, b.Spec.Clusters = "b", generation, "o", targets
 	return b
 }

@@ -147,16 +147,33 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	key := w.id(o.GetName()).BindingKey()
-	// What reports an outcome has the binding from the same cache: there is none before the reporter can know the binding.
-	w.eventually("the binding to be known", func() (bool, string) {
-		w.reporter.mu.Lock()
-		defer w.reporter.mu.Unlock()
-		return w.reporter.entries[key] != nil, key.String()
-	})
+	b := w.known(o.GetName(), 1)
 	// Both are there before anything wakes the binding, however slow the machine is.
 	w.show(o, cluster, health, observed)
-	w.reporter.Record(key, cluster, w.outcome(o))
+	w.reporter.Record(b, cluster, w.outcome(o))
 	w.reporter.Wake(key, cluster)
+}
+
+// record pretends that a cluster was tried for the object web, as it is decided now.
+func (w *world) record(cluster string, o member.Outcome) {
+	w.t.Helper()
+	var b hubv1.ResourceBinding
+	if err := w.client.Get(w.t.Context(), w.id("web").BindingKey(), &b); err != nil {
+		w.t.Fatal(err)
+	}
+	w.reporter.Record(w.known("web", b.Generation), cluster, o)
+}
+
+// known is the binding of an object, once the reporter's cache has it: what reports an outcome has the binding from there.
+func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
+	w.t.Helper()
+	key := w.id(name).BindingKey()
+	var b hubv1.ResourceBinding
+	w.eventually("the binding to be known", func() (bool, string) {
+		err := w.reporter.opts.Client.Get(w.t.Context(), key, &b)
+		return err == nil && b.Generation >= generation, fmt.Sprint(key, " ", err)
+	})
+	return &b
 }
 
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {

@@ -254,7 +254,7 @@ func TestAFailureIsToldWithClusterAndReason(t *testing.T) {
 	w.start()
 	o := w.object("web", present("a"), present("b"))
 	w.applied(o, "a", hubv1.HealthHealthy, two)
-	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{
+	w.record("b", member.Outcome{
 		Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden, Message: "grant create widgets",
 	})
 	b := w.until("the failure", is(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome))
@@ -277,7 +277,7 @@ func TestACorrectionIsToldOnceAMinute(t *testing.T) {
 	for range 3 {
 		drifted := w.outcome(o)
 		drifted.Wrote, drifted.Drifted = true, []member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl-edit"}}
-		w.reporter.Record(w.id("web").BindingKey(), "a", drifted)
+		w.record("a", drifted)
 		w.eventually("the first correction to be told", func() (bool, string) { return len(w.events.told()) > 0, "" })
 		w.quiet()
 	}
@@ -306,7 +306,7 @@ func TestAWithdrawalIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
-	w.reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
 	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
 	w.eventually("the event", func() (bool, string) {
 		told := w.events.told()

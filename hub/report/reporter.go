@@ -199,31 +199,36 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	}
 }
 
-// Record takes the outcome of one try to bring a binding's object to a cluster.
-func (r *Reporter) Record(binding types.NamespacedName, cluster string, o member.Outcome) {
-	if !r.catchUp(binding, cluster, o) {
+// Record takes the outcome of one try to bring the object of a binding to a cluster. The binding is the one that was tried, as the cache had it.
+func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
+	if !r.catchUp(binding) {
 		return
 	}
+	key := client.ObjectKeyFromObject(binding)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.entry(binding)
+	e := r.entry(key)
+	if e.overtook(binding, cluster) {
+		return // what was decided since is tried next
+	}
 	if u, news := e.record(cluster, o, r.away, r.opts.Holds); news {
-		r.wake(binding, e, u, normalPriority)
+		r.wake(key, e, u, normalPriority)
 	}
 }
 
-// catchUp takes up the binding as the cache has it now, if the outcome tells of a decision whose event has not come here yet:
-// that event would take the outcome for one of the decision before. It returns false if there is no such binding any more.
-func (r *Reporter) catchUp(key types.NamespacedName, cluster string, o member.Outcome) bool {
+// catchUp takes up the binding as the cache has it now, if its event has not come here yet: that event would take an outcome for one
+// of the decision before. It returns false if there is no such binding any more.
+func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
+	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
 	e := r.entries[key]
-	ctx, expected := r.ctx, e != nil && e.expects(cluster, o)
+	ctx, known := r.ctx, e != nil && e.uid == tried.GetUID() && e.generation >= tried.GetGeneration()
 	r.mu.Unlock()
-	if ctx == nil || expected {
+	if ctx == nil || known {
 		return true
 	}
 	b := hubv1.NewBinding(key)
-	if err := r.opts.Client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.opts.Client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil || b.GetUID() != tried.GetUID() {
 		return false
 	}
 	r.mu.Lock()

@@ -137,16 +137,11 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 	if err := w.client.Update(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the decision", func() (bool, string) {
-		all[1].reporter.mu.Lock()
-		defer all[1].reporter.mu.Unlock()
-		return all[1].reporter.entries[w.id("web").BindingKey()].generation == b.Generation, ""
-	})
 	withdrawn := func(s *hubv1.BindingStatus) bool {
 		row := s.Row("b")
 		return row != nil && row.Reason == hubv1.ReasonWithdrawn
 	}
-	all[1].reporter.Record(w.id("web").BindingKey(), "b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
 	b = w.until("the confirmation", withdrawn)
 
 	// Another decision, which the leader takes up first.
