@@ -147,6 +147,9 @@ const (
 	// listWithin is how long the first list of a kind is awaited. Then each object is asked for: a kind that cannot be listed has
 	// a reason, which the answer names.
 	listWithin = 30 * time.Second
+	// perAsked is the time between two copies that are asked for since the list of their kind did not come. They were in order before this start, and
+	// nobody waits for them; thousands at one moment, each of which changes rows and statuses, would hold up what others wait for.
+	perAsked = 100 * time.Millisecond
 )
 
 // sight is what the cluster's watch shows of the copy.
@@ -205,11 +208,11 @@ func (r *run) due(seen sight, w *wanted) time.Duration {
 // patience is how long the first list of the kind is still awaited.
 func (r *run) patience(w *wanted) time.Duration {
 	now := r.queue.opts.Clock.Now()
-	if w.memory.waits.IsZero() {
-		w.memory.waits = now
+	if w.memory.asked.IsZero() {
+		w.memory.asked = now.Add(listWithin + time.Duration(r.queue.turn(w.memory.gvk))*perAsked)
 		r.queue.remember(r.key, w.memory)
 	}
-	return listWithin - now.Sub(w.memory.waits)
+	return w.memory.asked.Sub(now)
 }
 
 // write applies the manifest, unless that is suspended or would be another round of a fight.

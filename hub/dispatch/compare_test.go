@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock}, fights: newFights(clock), memory: map[types.NamespacedName]*kept{}}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock}, fights: newFights(clock), memory: map[types.NamespacedName]*kept{}, awaiting: map[schema.GroupVersionKind]int{}}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
 		object: hubv1.SelectableObject{ObjectIdentity: object},
@@ -92,7 +93,7 @@ func TestCompare(t *testing.T) {
 	tests := map[string]struct {
 		last     *member.Outcome // nil: this process has not written; then the row says d and h
 		after    time.Duration
-		waits    time.Duration // the first list was awaited from this time on; 0: not yet
+		asked    time.Duration // when the cluster is asked for the copy, at the latest; 0: that is not awaited yet
 		seen     *member.Observation
 		unsynced bool
 		digest   string // wanted
@@ -117,7 +118,7 @@ func TestCompare(t *testing.T) {
 		},
 		"the first list is waited for": {unsynced: true, want: verdict{waits: true, after: listWithin}},
 		"the first list is waited for only so long": {
-			unsynced: true, after: listWithin + time.Second, waits: time.Second,
+			unsynced: true, after: listWithin + time.Second, asked: listWithin + time.Second,
 		},
 		"a new template does not wait for the first list": {unsynced: true, digest: "new"},
 	}
@@ -131,8 +132,8 @@ func TestCompare(t *testing.T) {
 			if tc.last != nil {
 				w.memory.last, w.memory.told = *tc.last, now
 			}
-			if tc.waits != 0 {
-				w.memory.waits = now.Add(tc.waits)
+			if tc.asked != 0 {
+				w.memory.asked = now.Add(tc.asked)
 			}
 			o, known, drift := r.compare(w)
 			if got := (verdict{known, w.wait, drift, o.After}); got != tc.want {
@@ -142,6 +143,25 @@ func TestCompare(t *testing.T) {
 				t.Errorf("known, but %+v", o)
 			}
 		})
+	}
+}
+
+func TestCopiesOfAKindThatCannotBeListedAreAskedForOneAfterTheOther(t *testing.T) {
+	r := newRun(&fakeCluster{}, 0)
+	another := schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: "Another"}
+	wait := func(name string, gvk schema.GroupVersionKind) time.Duration {
+		r.key.Name = name
+		w := &wanted{digest: "d", memory: r.watch(r.queue.recall(r.key), gvk), confirmed: "h", confirmedDigest: "d"}
+		o, _, _ := r.compare(w)
+		return o.After
+	}
+	var got []time.Duration
+	for _, name := range []string{"a", "b", "c", "a"} { // the last one is looked at again
+		got = append(got, wait(name, kind))
+	}
+	got = append(got, wait("d", another))
+	if want := []time.Duration{listWithin, listWithin + perAsked, listWithin + 2*perAsked, listWithin, listWithin}; !slices.Equal(got, want) {
+		t.Errorf("asked for after %v, want %v", got, want)
 	}
 }
 

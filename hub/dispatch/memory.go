@@ -17,8 +17,8 @@ type memory struct {
 	last member.Outcome // of the last apply, or of the withdrawal that was confirmed
 	told time.Time      // when the cluster said so
 	gvk  schema.GroupVersionKind
-	// waits is since when the first list of the kind is awaited.
-	waits time.Time
+	// asked is when the cluster is asked for the copy if the first list of the kind has not come by then. Zero if that was not awaited.
+	asked time.Time
 
 	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
 	withdrawn *hubv1.Absence
@@ -39,7 +39,7 @@ type kept struct {
 	uid                           types.UID
 	resourceVersion, hash, digest string
 	generation, hubGeneration     int64
-	told, waits                   time.Time
+	told, asked                   time.Time
 	seen                          *member.Observation
 	withdrawn                     *hubv1.Absence
 }
@@ -60,7 +60,7 @@ func (m memory) pack() *kept {
 	return &kept{
 		common: unique.Make(common{gvk: m.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After, taken: m.taken}),
 		uid:    o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest, generation: o.Generation, hubGeneration: o.HubGeneration,
-		seen: o.Last, told: m.told, waits: m.waits, withdrawn: m.withdrawn,
+		seen: o.Last, told: m.told, asked: m.asked, withdrawn: m.withdrawn,
 	}
 }
 
@@ -76,6 +76,6 @@ func (k *kept) memory() memory {
 			UID: k.uid, ResourceVersion: k.resourceVersion, Hash: k.hash, Digest: k.digest, Generation: k.generation, HubGeneration: k.hubGeneration,
 			Last: k.seen,
 		},
-		gvk: c.gvk, taken: c.taken, told: k.told, waits: k.waits, withdrawn: k.withdrawn,
+		gvk: c.gvk, taken: c.taken, told: k.told, asked: k.asked, withdrawn: k.withdrawn,
 	}
 }

@@ -20,7 +20,7 @@ func TestAMemoryIsKeptWhole(t *testing.T) {
 			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h",
 			Digest: "d", HubGeneration: 3, Last: &member.Observation{Name: "n"}, Retry: member.RetryAfter, After: time.Minute,
 		},
-		told: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, waits: time.Unix(2, 0),
+		told: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, asked: time.Unix(2, 0),
 		withdrawn: &hubv1.Absence{UID: "x"}, taken: true,
 	}
 	// A field that is new in one of them must not be lost by and by.

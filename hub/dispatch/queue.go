@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,6 +39,8 @@ type queue struct {
 	memory map[types.NamespacedName]*kept
 	// vanished has copies that ran to completion and were deleted on the cluster, as they were last seen.
 	vanished map[types.NamespacedName]*member.Observation
+	// awaiting counts the copies of each kind for which its first list was awaited.
+	awaiting map[schema.GroupVersionKind]int
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
@@ -50,7 +53,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 		fights: newFights(opts.Clock),
 		gate:   newGate(cluster, opts.Workers, opts.Clock),
 		ended:  make(chan struct{}),
-		memory: map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{},
+		memory: map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{}, awaiting: map[schema.GroupVersionKind]int{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
@@ -133,6 +136,14 @@ func (q *queue) retry(key types.NamespacedName, o member.Outcome) reconcile.Resu
 
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/5+1))
+}
+
+// turn is how many copies of a kind had their turn before the next one that awaits the first list of the kind.
+func (q *queue) turn(gvk schema.GroupVersionKind) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.awaiting[gvk]++
+	return q.awaiting[gvk] - 1
 }
 
 func (q *queue) remember(key types.NamespacedName, m memory) {
