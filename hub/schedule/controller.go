@@ -179,10 +179,15 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	return ctrl.Result{RequeueAfter: p.again}, nil
 }
 
-// Wanted are the kinds that placements select and those that have bindings.
-func (s *Scheduler) Wanted() []schema.GroupKind { return s.wants.current().UnsortedList() }
+// Wanted are the kinds that placements select and those that have bindings. Nil means that this is not known yet.
+func (s *Scheduler) Wanted() []schema.GroupKind {
+	if wanted := s.wants.current(); wanted != nil {
+		return wanted.UnsortedList()
+	}
+	return nil
+}
 
-// OnWanted registers who is told when more kinds are wanted than before. To be called before the manager starts.
+// OnWanted registers who is told when it is known which kinds are wanted, and when more are than before. To be called before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
 // OnDecision registers who is told that Decision has a new answer for a binding, and whether it is decided as before, in other words. To be called before

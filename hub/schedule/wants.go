@@ -42,7 +42,7 @@ type wants struct {
 	soon       *time.Timer // when to look at the groups that moved
 
 	mu     sync.RWMutex
-	wanted sets.Set[schema.GroupKind]
+	wanted sets.Set[schema.GroupKind] // nil until they are known
 	groups map[string]group
 	moved  sets.Set[string] // groups whose definitions came or changed
 }
@@ -185,7 +185,7 @@ func (w *wants) collect(ctx context.Context) error {
 		wanted.Insert(hubv1.ObjectOf(b).GroupKind())
 	}
 	w.mu.Lock()
-	more := wanted.Difference(w.wanted).Len() > 0
+	more := w.wanted == nil || wanted.Difference(w.wanted).Len() > 0
 	w.wanted = wanted
 	w.mu.Unlock()
 	w.templates.Want(wanted)

@@ -41,7 +41,8 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
-	// Kinds are those of which a cluster is asked whether it serves them. Default none.
+	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is to be called once they
+	// are. Default none.
 	Kinds func() []schema.GroupKind
 	// Logger gets one line per change of a link. Default none.
 	Logger logr.Logger

@@ -84,10 +84,13 @@ func (r *runner) readServed(ctx context.Context) {
 	if !r.ready || r.looking || r.link.options.Kinds == nil || len(r.looks) == 0 || time.Now().Before(r.looks[0]) {
 		return
 	}
-	now := time.Now()
+	now, kinds := time.Now(), r.link.options.Kinds()
 	r.looks = slices.DeleteFunc(r.looks, func(t time.Time) bool { return !t.After(now) })
+	if kinds == nil {
+		return
+	}
 	r.looking = true
-	l, server, known, kinds := r.engaged.line, r.inUse.target.server, r.latest.Served, r.link.options.Kinds()
+	l, server, known := r.engaged.line, r.inUse.target.server, r.latest.Served
 	r.readers.Go(func() {
 		served, err := readServed(ctx, l, server, kinds, known)
 		r.served <- servedRead{served, err}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -140,6 +141,52 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 	mu.Unlock()
 	p.LookAgain("eu")
 	eventually(t, "the kind is served", serves("v1"))
+}
+
+// TestAClusterIsNotAskedForNoKinds: a link that comes up sooner than it is known which kinds are wanted says nothing of them.
+func TestAClusterIsNotAskedForNoKinds(t *testing.T) {
+	cluster := newFakeCluster(t)
+	answers := discovered{"/apis/monitoring": groupOf("v1"), "/apis/monitoring/v1": kindsOf("Prometheus")}
+	cluster.setRespond(func(w http.ResponseWriter, req *http.Request) {
+		if !answers.serve(w, req) {
+			serveCluster(w, req, "cluster-1", nil)
+		}
+	})
+	prometheus := schema.GroupKind{Group: "monitoring", Kind: "Prometheus"}
+	var kinds atomic.Pointer[[]schema.GroupKind]
+	options := quick
+	options.Kinds = func() []schema.GroupKind {
+		if known := kinds.Load(); known != nil {
+			return *known
+		}
+		return nil
+	}
+	p := New(options)
+	var without atomic.Bool
+	p.OnChange(func(name string) {
+		state, _ := p.State(name)
+		if _, ok := state.Facts.Served[prometheus]; state.Facts.Served != nil && !ok {
+			without.Store(true)
+		}
+	})
+	start(t, p)
+	p.Ensure("eu", cluster.kubeconfig(t), "")
+	eventually(t, "the cluster's version is known", func() string {
+		state, _ := p.State("eu")
+		if state.Facts.Kubernetes == "" {
+			return "it is not"
+		}
+		return ""
+	})
+	kinds.Store(&[]schema.GroupKind{prometheus})
+	p.Look()
+	eventually(t, "the kind is served", func() string {
+		state, _ := p.State("eu")
+		return cmp.Diff([]string{"v1"}, state.Facts.Served[prometheus])
+	})
+	if without.Load() {
+		t.Error("the cluster was said to serve nothing before it was known what is wanted")
+	}
 }
 
 func join(versions []string, known bool) string {

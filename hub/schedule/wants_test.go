@@ -1,0 +1,49 @@
+package schedule
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestWhichKindsAreWantedIsToldOnceItIsKnown: members are asked for them then, and that there are none is an answer, too.
+func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
+	ctx, scheme := t.Context(), runtime.NewScheme()
+	if err := hubv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
+	s := &Scheduler{wants: newWants(hub, &hubObjects{}, nil)}
+	var told [][]schema.GroupKind
+	s.OnWanted(func(kinds []schema.GroupKind) { told = append(told, kinds) })
+	if s.Wanted() != nil {
+		t.Fatalf("wanted before anything was read: %v", s.Wanted())
+	}
+	collect := func() {
+		t.Helper()
+		if err := s.wants.collect(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	collect()
+	if s.Wanted() == nil {
+		t.Error("it is not known that nothing is wanted")
+	}
+	collect()
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
+	if err := hub.Create(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	collect()
+	collect()
+	if diff := cmp.Diff([][]schema.GroupKind{{}, {{Kind: "ConfigMap"}}}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
