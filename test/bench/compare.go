@@ -214,6 +214,7 @@ func (r *Result) figures() []figure {
 	for _, i := range r.Isolation {
 		add(i.Scenario+", "+i.Step+": p50 ms", i.Latency.P50)
 		add(i.Scenario+", "+i.Step+": p99 ms", i.Latency.P99)
+		add(i.Scenario+", "+i.Step+": raw p99 ms", i.Raw.P99)
 		add(i.Scenario+", "+i.Step+": p99 over the same without faults", i.P99Ratio)
 	}
 	return out

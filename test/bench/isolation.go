@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -26,7 +27,10 @@ const interval = 200 * time.Millisecond
 // inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more than what is written then.
 const inPlace = 3
 
-const inPlaceNamespace = "in-place"
+const (
+	inPlaceNamespace = "in-place"
+	besideNamespace  = "beside"
+)
 
 // Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members alone: without the
 // bad ones' share of the work the good ones may be faster than in calm.
@@ -55,6 +59,8 @@ type Isolation struct {
 	Step     string `json:"step"`
 	// Latency is from the user's write to the copy on one good member, over all objects and good members.
 	Latency Latency `json:"latency"`
+	// Raw is that of one write straight to one good member for each of the user's: what the machine itself did to latencies meanwhile.
+	Raw Latency `json:"raw"`
 	// P99Ratio is the 99th percentile over that of the same without faults, P99OverAlone over that of the good members alone.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
@@ -65,7 +71,7 @@ type Isolation struct {
 // isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
 // load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
-	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
+	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
 		if err != nil {
 			return err
@@ -142,12 +148,12 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 	}
 	s.say("%s: a new object every %s, then a change", name, interval)
 	for _, p := range steps[:2] {
-		measured, err := s.pace(ctx, w, name, p)
+		measured, raw, err := s.pace(ctx, w, name, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		s.result.Isolation = append(s.result.Isolation, Isolation{Scenario: name, Step: p.name, Latency: latency(measured)})
-		s.say("%s, %s: %s", name, p.name, quantiles(latency(measured)))
+		s.result.Isolation = append(s.result.Isolation, Isolation{Scenario: name, Step: p.name, Latency: latency(measured), Raw: latency(raw)})
+		s.say("%s, %s: %s, raw %s", name, p.name, quantiles(latency(measured)), quantiles(latency(raw)))
 	}
 	begin := time.Now()
 	if err := s.behave(ctx); err != nil {
@@ -162,10 +168,16 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
 	// The next scenario is to find what this one found.
+	if err := each(ctx, s.objects, perMember, func(ctx context.Context, i int) error { return remove(ctx, s.beside(i), besideNamespace, i) }); err != nil {
+		return err
+	}
 	return s.followed(ctx, w.expect(name, 0, s.objects, members, removed), w, remove)
 }
 
 func (s *setting) good() int { return len(s.names) - bad }
+
+// beside is the member that is written straight to when the user writes object i: the good ones take turns.
+func (s *setting) beside(i int) dynamic.Interface { return s.clients[i%s.good()] }
 
 func (s *setting) misbehave(ctx context.Context) error {
 	for i, mode := range faults {
@@ -188,15 +200,24 @@ func (s *setting) behave(ctx context.Context) error {
 }
 
 // pace writes the objects of a namespace one after the other at a fixed pace, whether the ones before have arrived or not, and
-// returns how long each took to each good member.
-func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) ([]time.Duration, error) {
+// returns how long each took to each good member. Between two of them one is written straight to a good member, and raw is how long that took.
+func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) (all, raw []time.Duration, err error) {
 	x := w.expect(namespace, 0, s.objects, s.good(), p.after.arrived)
 	var mu sync.Mutex
 	sent := make([]time.Time, s.objects)
+	raw = make([]time.Duration, s.objects)
 	group, writes := errgroup.WithContext(ctx)
 	for i := range sent {
-		if err := rest(ctx, interval); err != nil {
-			return nil, err
+		if err := rest(ctx, interval/2); err != nil {
+			return nil, nil, err
+		}
+		group.Go(func() error {
+			begin := time.Now()
+			defer func() { raw[i] = time.Since(begin) }()
+			return p.raw(writes, s.beside(i), besideNamespace, i)
+		})
+		if err := rest(ctx, interval/2); err != nil {
+			return nil, nil, err
 		}
 		group.Go(func() error {
 			mu.Lock()
@@ -206,18 +227,18 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := w.await(ctx, x, s.say); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make([]time.Duration, 0, s.objects*s.good())
+	all = make([]time.Duration, 0, s.objects*s.good())
 	for i, times := range x.seen {
 		for _, t := range times {
 			all = append(all, t.Sub(sent[i]))
 		}
 	}
-	return all, nil
+	return all, raw, nil
 }
 
 // converge waits until the first so many members have every object of a namespace, as it was changed.

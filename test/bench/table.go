@@ -136,14 +136,14 @@ func (r *Result) isolation(b *strings.Builder) {
 	if len(r.Isolation) == 0 {
 		return
 	}
-	row(b, "scenario", "step", "good members p50 / p99", "p99 over the same without faults", "over the good ones alone", "all members complete after the faults' end")
-	row(b, slices.Repeat([]string{"---"}, 6)...)
+	row(b, "scenario", "step", "good members p50 / p99", "raw p50 / p99", "p99 over the same without faults", "over the good ones alone", "all members complete after the faults' end")
+	row(b, slices.Repeat([]string{"---"}, 7)...)
 	for _, i := range r.Isolation {
 		recovered := "-"
 		if i.RecoveredSeconds > 0 {
 			recovered = seconds(i.RecoveredSeconds)
 		}
-		row(b, i.Scenario, i.Step, quantiles(i.Latency), fmt.Sprintf("%.2f", i.P99Ratio), fmt.Sprintf("%.2f", i.P99OverAlone), recovered)
+		row(b, i.Scenario, i.Step, quantiles(i.Latency), quantiles(i.Raw), fmt.Sprintf("%.2f", i.P99Ratio), fmt.Sprintf("%.2f", i.P99OverAlone), recovered)
 	}
 }
 
