@@ -19,9 +19,7 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,8 +80,13 @@ type Options struct {
 // LeaseName is the name of the Lease that the leading process holds.
 const LeaseName = "hanse-hub"
 
-// Run runs the hub until ctx ends, or until it loses the lead.
+// Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in another process, which
+// knows nothing old.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
+	hubUID, err := awaitHub(ctx, config)
+	if err != nil {
+		return err
+	}
 	f := &fence{now: time.Now, lapsed: func() bool { return false }}
 	mgr, err := newManager(config, o, f)
 	if err != nil {
@@ -98,7 +101,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	f.lapsed = shards.coordinator.Lapsed
-	if err := addControllers(ctx, mgr, o, shards, views); err != nil {
+	if err := addControllers(ctx, mgr, o, hubUID, shards, views); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -157,11 +160,7 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, shards *shards, views *memberview.Server) error {
-	hubUID, err := clusterID(ctx, mgr.GetAPIReader())
-	if err != nil {
-		return err
-	}
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, hubUID types.UID, shards *shards, views *memberview.Server) error {
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -373,13 +372,4 @@ func isHub(r client.Reader, hubID string) func(cluster string) bool {
 		var c hubv1.MemberCluster
 		return r.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Status.ClusterID == hubID
 	}
-}
-
-// clusterID is the UID of the hub's kube-system namespace.
-func clusterID(ctx context.Context, r client.Reader) (types.UID, error) {
-	var ns corev1.Namespace
-	if err := r.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
-		return "", fmt.Errorf("reading the hub's identity from namespace kube-system: %w", err)
-	}
-	return ns.UID, nil
 }

@@ -147,12 +147,12 @@ func (c *Coordinator) act(ctx context.Context, t *term, a action) {
 
 func (c *Coordinator) hold(t *term, member string) {
 	c.mu.Lock()
-	current := c.term == t && !c.writing[fencePrefix+member]
-	if current {
+	settled := !c.writing[fencePrefix+member]
+	if settled {
 		c.held[member] = &Hold{term: t}
 	}
 	c.mu.Unlock()
-	if current {
+	if settled {
 		c.opts.Logger.Info("Working on member cluster", "cluster", member)
 		c.opts.Changed(member)
 	}

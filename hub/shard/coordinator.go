@@ -7,8 +7,9 @@
 //     only after the replica that had it has hung up and let go of the fence, or has no peer Lease any more.
 //   - A peer Lease that has not been seen to change for 15 s is deleted by whoever notices, in the version that was seen: from then on
 //     its holder cannot renew it, whatever it believes. Clocks of replicas are not compared.
-//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock, and comes back under a
-//     new name. One that was stopped and resumed writes nothing: see Hold.
+//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock: see Hold. Then Run ends, and
+//     so must the process. One that was stopped and resumed has watches of the hub that are as old as when it was stopped, and nothing tells
+//     when they have caught up: what it writes then would be old. One that starts anew lists first.
 //   - A renewal that fails costs nothing while there is time for another.
 //   - Leases have clients of their own, and each write of a fence a goroutine: neither load nor a fence that cannot be written holds up a
 //     renewal. No lock is held over a request.
@@ -71,8 +72,8 @@ type Coordinator struct {
 	slots    chan struct{} // bounds the fences that are written at a time
 
 	mu      sync.Mutex
-	term    *term // the last one; nil before the first
-	left    bool  // no other one begins
+	term    *term // nil before it begins; there is no other one
+	left    bool  // it does not begin any more
 	held    map[string]*Hold
 	writing map[string]bool // names of Leases on which a write is under way
 }
@@ -138,7 +139,7 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// Lapsed is true from when the replica could not renew its Lease in time until it is back under a new name.
+// Lapsed is true from when the replica could not renew its Lease in time.
 func (c *Coordinator) Lapsed() bool {
 	t := c.current()
 	return t != nil && !t.valid()
@@ -159,21 +160,31 @@ func (c *Coordinator) current() *term {
 	return c.term
 }
 
-// Run takes part until ctx ends and work has returned, which gets a context of the same length. Then everything is let go at once.
+// ErrLapsed is why Run ends before its context does: the replica's Lease has run out, or others have taken it for dead.
+var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: others may work on its members, and what it knows of the hub may be old, so it has to start anew")
+
+// Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same length. Then everything is
+// let go at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
 	if err := c.watch(own); err != nil {
 		return err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var running sync.WaitGroup
-	running.Go(func() { c.renewals(own) })
+	var lapsed error
+	running.Go(func() {
+		lapsed = c.renewals(own)
+		end()
+	})
 	running.Go(func() { c.decisions(ctx) })
 	err := work(ctx)
 	stop()
 	running.Wait()
 	c.writes.Wait()
-	return errors.Join(err, c.Leave(context.WithoutCancel(ctx)))
+	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
 // Leave ends all holds at once and for good and deletes the peer Lease: with it all fences that name it are void. It is for a process that
@@ -195,12 +206,12 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 	return nil
 }
 
-// renewals keeps the Lease of the current term, and begins another one when that is over.
-func (c *Coordinator) renewals(ctx context.Context) {
+// renewals makes the Lease and keeps it. It ends with ErrLapsed when that has run out.
+func (c *Coordinator) renewals(ctx context.Context) error {
 	for {
 		pause := renewEvery
 		t := c.current()
-		if t == nil || !t.valid() {
+		if t == nil {
 			if err := c.begin(ctx); err != nil {
 				c.opts.Logger.Error(err, "Not taking part yet")
 				pause = retryAfter
@@ -209,24 +220,32 @@ func (c *Coordinator) renewals(ctx context.Context) {
 			c.opts.Logger.Info("The Lease of this replica was not renewed", "lease", peerPrefix+t.id, "reason", err.Error())
 			pause = retryAfter
 		}
+		if t = c.current(); t != nil && !t.valid() {
+			c.giveUp()
+			if !c.leaving() {
+				return ErrLapsed
+			}
+			return nil
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return nil
 		case <-timer.C:
 		}
 	}
 }
 
-// begin starts a term: what was held before is given up first. Other Leases of the same seat are of processes that have ended, or of
-// a term that is over.
-func (c *Coordinator) begin(ctx context.Context) error {
-	c.giveUp()
+func (c *Coordinator) leaving() bool {
 	c.mu.Lock()
-	left := c.left
-	c.mu.Unlock()
-	if left {
+	defer c.mu.Unlock()
+	return c.left
+}
+
+// begin makes the Lease. Others of the same seat are of processes that have ended.
+func (c *Coordinator) begin(ctx context.Context) error {
+	if c.leaving() {
 		return errors.New("this replica is ending")
 	}
 	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.identity})

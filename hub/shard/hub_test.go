@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,9 +43,11 @@ type world struct {
 
 type replica struct {
 	*Coordinator
-	name string
-	down atomic.Bool // it reaches the API server no more
-	stop func()
+	name  string
+	down  atomic.Bool // it reaches the API server no more
+	stop  func()
+	ended chan struct{}
+	err   error // once it has ended
 }
 
 func newWorld(t *testing.T, members int) *world {
@@ -110,17 +111,18 @@ func (w *world) start(name string) *replica {
 	}
 	r.Coordinator = c
 	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
+	r.ended = make(chan struct{})
 	go func() {
-		ended <- c.Run(ctx, func(ctx context.Context) error {
+		defer close(r.ended)
+		r.err = c.Run(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		})
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil && !r.down.Load() {
-			w.t.Errorf("%s: %v", name, err)
+		if <-r.ended; r.err != nil && !r.down.Load() {
+			w.t.Errorf("%s: %v", name, r.err)
 		}
 	})
 	w.t.Cleanup(r.stop)
@@ -214,7 +216,7 @@ func TestReplicasShareTheMembersAndTakeOver(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatIsCutOffIsReplacedAndComesBack(t *testing.T) {
+func TestAReplicaThatIsCutOffIsReplacedAndEnds(t *testing.T) {
 	w := newWorld(t, 10)
 	w.start("a")
 	b := w.start("b")
@@ -225,11 +227,16 @@ func TestAReplicaThatIsCutOffIsReplacedAndComesBack(t *testing.T) {
 	if took > 17*time.Second {
 		t.Errorf("taking over took %s", took)
 	}
-	b.down.Store(false)
-	w.shared(15*time.Second, "a", "b")
-	if !b.Holds(w.members[slices.IndexFunc(w.members, b.Holds)]) || b.Lapsed() {
-		t.Error("it did not come back")
+	select {
+	case <-b.ended:
+	case <-time.After(15 * time.Second):
+		t.Fatal("it goes on, with what it knew before it was cut off")
 	}
+	if !errors.Is(b.err, ErrLapsed) || !b.Lapsed() {
+		t.Errorf("it ended with %v, want %v", b.err, ErrLapsed)
+	}
+	w.start("b")
+	w.shared(5*time.Second, "a", "b")
 }
 
 func TestAMemberThatLeavesTakesItsFenceAlong(t *testing.T) {

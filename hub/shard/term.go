@@ -6,7 +6,7 @@ import (
 )
 
 // term is the time from the first to the last renewal of one peer Lease. One that has run out stays over: what was taken in it
-// may have been taken by others, and the replica begins another one.
+// may have been taken by others, and the process ends.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which goes on while the process is stopped

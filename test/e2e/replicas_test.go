@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -72,12 +71,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
 		before := generations(t, w)
 		must(t, old.Signal(syscall.SIGCONT))
-		eventually(t, normal, func() error {
-			if !old.Ended() {
-				return errors.New("the old leader is still there")
-			}
-			return nil
-		})
+		eventually(t, normal, func() error { return ended(old) })
 		for member, generation := range generations(t, w) {
 			if generation != before[member] {
 				t.Errorf("on %s the resumed leader wrote: generation %d is now %d", member, before[member], generation)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,4 +216,38 @@ func eachCopy(ctx context.Context, t *testing.T, namespace string, f func(metav1
 		}
 	}
 	return out
+}
+
+// TestTheHubsAPIServerIsAway takes it away for longer than any Lease lasts: the hub ends rather than go on with what it knew, and the one that is
+// started meanwhile waits for it.
+func TestTheHubsAPIServerIsAway(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	placeWidgets(t, ns)
+	w := widget(ns, "w")
+	must(t, suite.Hub.Create(ctx, w))
+	eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
+	uids := memberUIDs(ctx, t, ns)
+
+	start := sync.OnceFunc(func() { lab(t, "start", "hub") })
+	t.Cleanup(start)
+	lab(t, "kill", "hub")
+	eventually(t, time.Minute, func() error { return ended(suite.hub) })
+	next, err := suite.RunHub("hub-a")
+	must(t, err)
+	suite.hub = next
+	eventually(t, normal, func() error {
+		if !strings.Contains(next.LogTail(), "Waiting for the hub's API server") {
+			return fmt.Errorf("it does not say what it waits for: %s", next.LogTail())
+		}
+		return nil
+	})
+	start()
+	must(t, next.WaitReady(ctx))
+	must(t, suite.Hub.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))
+	for _, m := range members {
+		eventually(t, normal, func() error { return replicasOn(ctx, m, w, 5) })
+	}
+	eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
+	sameCopies(t, uids, memberUIDs(ctx, t, ns))
 }

@@ -69,7 +69,7 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 	})
 	t.Run("one that is stopped is replaced, and resumed it writes nothing old", func(t *testing.T) {
 		uids := memberUIDs(ctx, t, ns)
-		i := c.another(t, 0, c.leader(t)) // a leader that was stopped ends when it is resumed
+		i := c.another(t, 0, c.leader(t))
 		victim := c.processes[c.identities[i]]
 		load.update(t)
 		must(t, victim.Signal(syscall.SIGSTOP))
@@ -80,12 +80,18 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 		eventually(t, time.Minute, func() error { return load.arrived(ctx) })
 		before := load.generations(t)
 		must(t, victim.Signal(syscall.SIGCONT))
+		eventually(t, normal, func() error { return ended(victim) })
+		if !strings.Contains(victim.LogTail(), shard.ErrLapsed.Error()) {
+			t.Errorf("it does not say why it ended: %s", victim.LogTail())
+		}
+		c.start(t, c.identities[i]) // as a kubelet would
 		eventually(t, normal, func() error { return c.inPlace(ctx) })
 		load.create(t, 1) // the quiet is not that of a hub that does nothing
 		eventually(t, normal, func() error { return load.arrived(ctx) })
+		now := load.generations(t)
 		for name, generation := range before {
-			if now := load.generations(t)[name]; now != generation {
-				t.Fatalf("%s was written when the replica was resumed: generation %d is now %d", name, generation, now)
+			if now[name] != generation {
+				t.Errorf("%s was written when the replica was resumed: generation %d is now %d", name, generation, now[name])
 			}
 		}
 		sameCopies(t, uids, memberUIDs(ctx, t, ns))
@@ -215,6 +221,14 @@ func (c *crew) holder(ctx context.Context, member string) (string, error) {
 	}
 	term := ptr.Deref(fence.Spec.HolderIdentity, "")
 	return term[:max(0, strings.LastIndex(term, "-"))], nil
+}
+
+// ended is nil if the process is gone.
+func ended(h *fleet.HubProcess) error {
+	if !h.Ended() {
+		return errors.New("the process is still there")
+	}
+	return nil
 }
 
 // leader is the index of the replica that leads.

@@ -38,10 +38,20 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(f.Dir, name+".kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+	if err := os.WriteFile(f.hubKubeconfig(name), kubeconfig, 0o600); err != nil {
 		return nil, err
 	}
+	h, err := f.RunHub(name, args...)
+	if err != nil {
+		return nil, err
+	}
+	return h, h.WaitReady(ctx)
+}
+
+func (f *Fleet) hubKubeconfig(name string) string { return filepath.Join(f.Dir, name+".kubeconfig") }
+
+// RunHub runs hanse-hub once more with the token that StartHub got, as a kubelet does. It waits for nothing.
+func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 	probes, err := FreeAddress()
 	if err != nil {
 		return nil, err
@@ -62,7 +72,7 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 
 	h := &HubProcess{LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", View: "https://" + view, probes: "http://" + probes, ended: make(chan struct{})}
 	h.cmd = exec.Command(filepath.Join(f.Bin, "hanse-hub"), append([]string{
-		"--kubeconfig", path, "--leader-elect", "--namespace", hubv1.SystemNamespace,
+		"--kubeconfig", f.hubKubeconfig(name), "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--view-bind-address", view,
 	}, args...)...)
@@ -77,10 +87,11 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 		h.err = h.cmd.Wait()
 		close(h.ended)
 	}()
-	return h, h.waitReady(ctx)
+	return h, nil
 }
 
-func (h *HubProcess) waitReady(ctx context.Context) error {
+// WaitReady waits until the process answers its probes, for 60 s.
+func (h *HubProcess) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
