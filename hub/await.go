@@ -6,45 +6,59 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
 	awaitTimeout = 5 * time.Second // of one request
 	awaitEvery   = time.Second
 	awaitTells   = 10 * time.Second
-	// awaitRights is how long a server may say no: one that has just started does until it has read its roles.
-	awaitRights = 10 * time.Second
+	// awaitYes is how long a server may say no: one that has just started knows no roles and serves no definitions until it has read them.
+	awaitYes = 30 * time.Second
 )
 
-// awaitHub waits until the hub's API server answers, and returns its identity: the UID of its kube-system namespace. A process that ends when its
-// server is away is started anew while that may still be away; if it ended again, the kubelet would wait longer each time, for up to five
-// minutes. A server that keeps saying no is not waited for.
-func awaitHub(ctx context.Context, config *rest.Config) (types.UID, error) {
+// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity: the UID of its kube-system namespace.
+// A process that ends when its server is away is started anew while that may still be away; if it ended again, the kubelet would wait longer each
+// time, for up to five minutes. A server that says no for as long as yes is not waited for any more.
+func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (types.UID, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = awaitTimeout
-	hub, err := kubernetes.NewForConfig(config)
+	http, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return "", fmt.Errorf("making the client for the hub's identity: %w", err)
+		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
+	}
+	defer http.CloseIdleConnections()
+	hub, err := kubernetes.NewForConfigAndClient(config, http)
+	if err != nil {
+		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
+	}
+	kinds, err := apiutil.NewDynamicRESTMapper(config, http)
+	if err != nil {
+		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
 	}
 	begin, told, noSince := time.Now(), time.Time{}, time.Time{}
 	for {
-		ns, err := hub.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		id, err := identity(ctx, hub, kinds)
 		if err == nil {
-			return ns.UID, nil
+			return id, nil
 		}
-		switch saysNo := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err); {
+		switch saysNo := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err); {
 		case !saysNo:
 			noSince = time.Time{}
 		case noSince.IsZero():
 			noSince = time.Now()
 		}
-		if ctx.Err() != nil || (!noSince.IsZero() && time.Since(noSince) >= awaitRights) {
-			return "", fmt.Errorf("reading the hub's identity from namespace kube-system: %w", err)
+		if ctx.Err() != nil || (!noSince.IsZero() && time.Since(noSince) >= yes) {
+			return "", err
 		}
 		if time.Since(told) >= awaitTells {
 			told = time.Now()
@@ -55,4 +69,16 @@ func awaitHub(ctx context.Context, config *rest.Config) (types.UID, error) {
 		case <-time.After(awaitEvery):
 		}
 	}
+}
+
+func identity(ctx context.Context, hub kubernetes.Interface, kinds meta.RESTMapper) (types.UID, error) {
+	ns, err := hub.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the hub's identity from namespace kube-system: %w", err)
+	}
+	kind := schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "MemberCluster"}
+	if _, err := kinds.RESTMapping(kind, hubv1.GroupVersion.Version); err != nil {
+		return "", fmt.Errorf("looking for the hub's own kinds, whose definitions come with the chart hanse-hub: %w", err)
+	}
+	return ns.UID, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,38 +19,64 @@ import (
 
 func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 	apiserver.Needed(t)
-	config := serve(t, &envtest.Environment{})
+	hub, other := serve(t, apiserver.Hub()), serve(t, &envtest.Environment{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 
 	t.Run("until it answers", func(t *testing.T) {
 		var refused atomic.Int32
-		config := rest.CopyConfig(config)
+		config := rest.CopyConfig(hub)
 		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if refused.Add(1) <= 2 {
 				return nil, errors.New("refused by the test")
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
-		id, err := awaitHub(t.Context(), config)
+		id, err := awaitHub(ctx, config, 0)
 		if err != nil || id == "" || refused.Load() < 3 {
 			t.Errorf("%q, %v after %d connections", id, err, refused.Load())
 		}
 	})
+	t.Run("and serves the hub's kinds", func(t *testing.T) {
+		config := rest.CopyConfig(other)
+		install := sync.OnceFunc(func() { // once it was asked, as one that has just started serves no definitions yet
+			_, err := envtest.InstallCRDs(other, envtest.CRDInstallOptions{Paths: apiserver.Hub().CRDDirectoryPaths})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return transport(func(r *http.Request) (*http.Response, error) {
+				if strings.HasPrefix(r.URL.Path, "/apis") {
+					defer install()
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		if id, err := awaitHub(ctx, config, awaitYes); err != nil || id == "" {
+			t.Errorf("%q, %v", id, err)
+		}
+	})
 	t.Run("but not if it keeps saying no", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		_, err := awaitHub(ctx, rest.AnonymousClientConfig(config))
+		_, err := awaitHub(ctx, rest.AnonymousClientConfig(hub), awaitEvery)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "kube-system") {
 			t.Errorf("%v, want what the server said", err)
 		}
 	})
+	t.Run("nor if it is no hub", func(t *testing.T) {
+		_, err := awaitHub(ctx, serve(t, &envtest.Environment{}), awaitEvery)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "chart hanse-hub") {
+			t.Errorf("%v, want that the definitions are missing", err)
+		}
+	})
 	t.Run("nor when it is asked to end", func(t *testing.T) {
-		config := rest.CopyConfig(config)
-		ctx, cancel := context.WithCancel(t.Context())
+		config := rest.CopyConfig(hub)
+		ctx, cancel := context.WithCancel(ctx)
 		config.Dial = func(context.Context, string, string) (net.Conn, error) {
 			cancel()
 			return nil, errors.New("refused by the test")
 		}
-		if _, err := awaitHub(ctx, config); err == nil {
+		if _, err := awaitHub(ctx, config, awaitYes); err == nil {
 			t.Error("no error")
 		}
 	})

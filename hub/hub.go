@@ -83,7 +83,7 @@ const LeaseName = "hanse-hub"
 // Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in another process, which
 // knows nothing old.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	hubUID, err := awaitHub(ctx, config)
+	hubUID, err := awaitHub(ctx, config, awaitYes)
 	if err != nil {
 		return err
 	}
