@@ -96,8 +96,8 @@ func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.Po
 	return rules, nil
 }
 
-// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and the requests that
-// were refused.
+// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and those that were missing. A request
+// that was refused and later granted is none: the hub's API server knows no roles yet when it has just been started again.
 func readAudit(path string, until int64, user string) (used map[string]bool, refused []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -105,6 +105,7 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 	}
 	defer func() { _ = file.Close() }()
 	used = map[string]bool{}
+	pending := map[string]string{} // what was refused, by the request
 	lines := bufio.NewScanner(io.LimitReader(file, until))
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -120,12 +121,12 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 			resource += "/" + e.ObjectRef.Subresource
 		}
 		what := e.Verb + " " + e.ObjectRef.APIGroup + "/" + resource
+		path, _, _ := strings.Cut(e.RequestURI, "?")
 		if e.Annotations["authorization.k8s.io/decision"] == "forbid" { // not every 403: admission answers so, too
-			if !slices.Contains(refused, what) {
-				refused = append(refused, what)
-			}
+			pending[e.Verb+" "+path] = what
 			continue
 		}
+		delete(pending, e.Verb+" "+path)
 		used[what] = true
 		if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
 			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true // it stands for a list, which a server without this feature is asked for
@@ -134,7 +135,8 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply of a new object needs both
 		}
 	}
-	return used, refused, lines.Err()
+	refused = slices.Sorted(maps.Values(pending))
+	return used, slices.Compact(refused), lines.Err()
 }
 
 // unused lists the verbs of rules that no request needed for any of the rule's resources, and the resources that no request named.
