@@ -28,7 +28,8 @@ const (
 
 // awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity: the UID of its kube-system namespace.
 // A process that ends when its server is away is started anew while that may still be away; if it ended again, the kubelet would wait longer each
-// time, for up to five minutes. A server that says no for as long as yes is not waited for any more.
+// time, for up to five minutes. A server that says no for as long as yes is not waited for any more. The identity is empty if
+// ctx ends meanwhile, which is no failure.
 func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (types.UID, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = awaitTimeout
@@ -57,7 +58,7 @@ func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (type
 		case noSince.IsZero():
 			noSince = time.Now()
 		}
-		if ctx.Err() != nil || (!noSince.IsZero() && time.Since(noSince) >= yes) {
+		if !noSince.IsZero() && time.Since(noSince) >= yes {
 			return "", err
 		}
 		if time.Since(told) >= awaitTells {
@@ -66,6 +67,7 @@ func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (type
 		}
 		select {
 		case <-ctx.Done():
+			return "", nil
 		case <-time.After(awaitEvery):
 		}
 	}

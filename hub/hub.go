@@ -84,7 +84,7 @@ const LeaseName = "hanse-hub"
 // knows nothing old.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	hubUID, err := awaitHub(ctx, config, awaitYes)
-	if err != nil {
+	if err != nil || hubUID == "" {
 		return err
 	}
 	f := &fence{now: time.Now, lapsed: func() bool { return false }}
