@@ -76,15 +76,29 @@ func addBehind(q queue, keys ...key) {
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
 }
 
-// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at one moment, most of which stay
-// as they are, would hold up what is at work on two cores; members take no more than that many writes a second either.
-const perMoved = 2 * time.Millisecond
+const (
+	// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at one moment, most of which stay
+	// as they are, would hold up what is at work on two cores; members take no more than that many writes a second either.
+	perMoved = 2 * time.Millisecond
+	// perLost is that time if the cluster was lost. Nobody leaves it at once: what is decided then is hardly ever more than when to decide again.
+	perLost = 5 * perMoved
+	// lostWithin is for how long objects may wait because of perLost.
+	lostWithin = time.Minute
+)
 
 // addPaced is addBehind for objects that nobody waits for: one after the other.
-func addPaced(q queue, keys ...key) {
+func addPaced(q queue, per time.Duration, keys ...key) {
 	for i, k := range keys {
-		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * perMoved}, k)
+		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * per}, k)
 	}
+}
+
+// paceOf is the time between two of so many objects that wake because the cluster, as it now is, moved by itself.
+func paceOf(c *hubv1.MemberCluster, objects int) time.Duration {
+	if !away(c) {
+		return perMoved
+	}
+	return min(perLost, max(perMoved, lostWithin/time.Duration(max(1, objects))))
 }
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
@@ -137,7 +151,8 @@ func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*
 	switch {
 	case clusterChanged(before, after):
 	case away(before) != away(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
-		addPaced(q, s.bound(ctx, after)...)
+		keys := s.bound(ctx, after)
+		addPaced(q, paceOf(after, len(keys)), keys...)
 	default:
 		s.factsMoved(ctx, e, q)
 	}

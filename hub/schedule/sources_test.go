@@ -60,16 +60,16 @@ func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
 	before := &hubv1.MemberCluster{}
 	before.Generation, before.Labels = 1, map[string]string{"tier": "gold"}
 	before.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
-	paced := []time.Duration{0, perMoved, 2 * perMoved}
+	paced := func(per time.Duration) []time.Duration { return []time.Duration{0, per, 2 * per} }
 	for name, test := range map[string]struct {
 		change  func(*hubv1.MemberCluster)
 		changed bool
 		after   []time.Duration
 	}{
-		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, paced},
-		"it is said to be unreachable": {func(c *hubv1.MemberCluster) {
-			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
-		}, false, paced},
+		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, paced(perLost)},
+		"it answers and has a taint": {func(c *hubv1.MemberCluster) {
+			c.Status.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectNoExecute}}
+		}, false, paced(perMoved)},
 		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, true, nil},
 		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, true, nil},
 		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, true, nil},
@@ -85,6 +85,26 @@ func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
 		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
 		if !slices.Equal(q.after, test.after) {
 			t.Errorf("%s: objects wake after %v, want %v", name, q.after, test.after)
+		}
+	}
+}
+
+func TestObjectsOfALostClusterWakeTheMoreSlowlyTheFewerTheyAre(t *testing.T) {
+	lost, back := &hubv1.MemberCluster{}, &hubv1.MemberCluster{}
+	back.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
+	for _, test := range []struct {
+		cluster *hubv1.MemberCluster
+		objects int
+		want    time.Duration
+	}{
+		{lost, 0, perLost},
+		{lost, 1_200, perLost},
+		{lost, 12_000, 5 * time.Millisecond},
+		{lost, 1_000_000, perMoved},
+		{back, 1_200, perMoved},
+	} {
+		if got := paceOf(test.cluster, test.objects); got != test.want {
+			t.Errorf("%d objects of a cluster that is away: %t wake every %s, want %s", test.objects, away(test.cluster), got, test.want)
 		}
 	}
 }
