@@ -129,26 +129,26 @@ func (r *run) waitForGrace(e *entry) {
 		return
 	}
 	e.waitingSince = r.waitingSince
-	r.reporter.wakeInTurn(r.key, e, r.again)
+	r.reporter.wakeInTurn(r.key, e, &r.reporter.turns, r.again)
 }
 
 // wakeTargets wakes the bindings that name a cluster. It is called with the lock held.
 func (r *Reporter) wakeTargets(cluster string) {
 	for key, e := range r.entries {
 		if stateOf(e.targets, cluster) != "" {
-			r.wakeInTurn(key, e, 0)
+			r.wakeInTurn(key, e, &r.turns, 0)
 		}
 	}
 }
 
 // wakeInTurn wakes one of many bindings that one event may concern, that long after its turn: now, or later if others have been woken so. A
 // binding that is due before takes no turn. It is called with the lock held.
-func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, wait time.Duration) {
+func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, turns *turns, wait time.Duration) {
 	r.waking(key, e, lowPriority, func(now time.Time) bool {
-		turn := r.turns.after(now)
+		turn := turns.after(now)
 		woken := e.window.wakeAfter(now, wait+turn.Sub(now))
 		if woken {
-			r.turns.last = turn
+			turns.last = turn
 		}
 		return woken
 	})

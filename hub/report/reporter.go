@@ -99,7 +99,8 @@ type Reporter struct {
 	away    map[string]bool                 // clusters whose link is known to be down
 	lost    map[string]time.Time            // when that began, of those that have a link
 	unready map[string]time.Time            // when each MemberCluster that is not Ready turned so
-	turns   turns                           // of bindings that one event woke
+	turns   turns                           // of bindings that an event woke which concerns many
+	unsure  turns                           // of bindings of which only that is new that a member does not answer
 	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
 	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
 }
@@ -135,6 +136,8 @@ func New(opts Options) (*Reporter, error) {
 			kinds: map[schema.GroupVersionKind]*kindDefinition{},
 		},
 		entries: map[types.NamespacedName]*entry{},
+		turns:   turns{per: perTurn, longest: longestTurns},
+		unsure:  turns{per: perUnsure, longest: longestUnsures},
 		away:    map[string]bool{},
 		lost:    map[string]time.Time{},
 		unready: map[string]time.Time{},
@@ -211,7 +214,12 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	if e.overtook(binding, cluster) {
 		return // what was decided since is tried next
 	}
-	if u, news := e.record(cluster, o, r.away, r.opts.Holds); news {
+	u, news := e.record(cluster, o, r.away, r.opts.Holds)
+	switch {
+	case !news:
+	case o.Applied == metav1.ConditionUnknown && !e.window.open():
+		r.wakeInTurn(key, e, &r.unsure, e.window.wait(r.opts.Clock.Now(), u, r.load(e)))
+	default:
 		r.wake(key, e, u, normalPriority)
 	}
 }
@@ -257,7 +265,7 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, asBefore bool) {
 	switch {
 	case e == nil:
 	case asBefore:
-		r.wakeInTurn(binding, e, idleWindow)
+		r.wakeInTurn(binding, e, &r.turns, idleWindow)
 	default:
 		r.wake(binding, e, whenIdle, normalPriority)
 	}
@@ -280,7 +288,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, normalPriority)
 }
 
-// entry, wake and enqueue are called with the lock held.
+// entry, wake, load and enqueue are called with the lock held.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {
@@ -292,8 +300,12 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
 	r.waking(key, e, priority, func(now time.Time) bool {
-		return e.window.wake(now, u, load{waiting: r.waiting, throttled: r.throttle.active(), clusters: len(e.targets)})
+		return e.window.wake(now, u, r.load(e))
 	})
+}
+
+func (r *Reporter) load(e *entry) load {
+	return load{waiting: r.waiting, throttled: r.throttle.active(), clusters: len(e.targets)}
 }
 
 func (r *Reporter) waking(key types.NamespacedName, e *entry, priority int, wake func(now time.Time) bool) {

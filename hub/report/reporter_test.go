@@ -3,11 +3,14 @@ package report
 import (
 	"context"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -89,5 +92,43 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 				t.Errorf("kept: %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestWhatNobodyKnowsOfManyObjectsIsToldOneAfterTheOther(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := &Reporter{
+		opts:   Options{Clock: testclock.NewFakePassiveClock(now), Holds: func(string) bool { return true }},
+		unsure: turns{per: perUnsure, longest: longestUnsures}, throttle: &throttle{clock: testclock.NewFakePassiveClock(now)},
+		entries: map[types.NamespacedName]*entry{},
+	}
+	silent := member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable}
+	due := func(name string, last member.Outcome, told bool) time.Duration {
+		b := bindingOf(1, present("good"), present("bad"))
+		b.Name = name
+		r.bindingChanged(b, normalPriority)
+		r.Record(b, "good", appliedAt(1))
+		w := &r.entries[client.ObjectKeyFromObject(b)].window
+		if told {
+			w.shut(now)
+		}
+		r.Record(b, "bad", last)
+		return w.due.Sub(now)
+	}
+	for _, step := range []struct {
+		what string
+		last member.Outcome
+		told bool // what is known of the other member
+		want time.Duration
+	}{
+		{"the first object", silent, true, 0},
+		{"the second", silent, true, perUnsure},
+		{"one of which something else is to be told", silent, false, 0},
+		{"one that is refused", refusedBy(hubv1.ReasonForbidden), true, 0},
+		{"the third", silent, true, 2 * perUnsure},
+	} {
+		if got := due(step.what, step.last, step.told); got != step.want {
+			t.Errorf("%s: told after %s, want %s", step.what, got, step.want)
+		}
 	}
 }

@@ -36,6 +36,11 @@ const (
 	perTurn      = 200 * time.Millisecond
 	longestTurns = 5 * time.Minute
 
+	// When a member stops answering, all objects that were on their way to it learn at one moment that nobody knows what became of them. Those of
+	// which nothing else is to be told take turns of their own: their users wait.
+	perUnsure      = 100 * time.Millisecond
+	longestUnsures = 10 * time.Second
+
 	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
 	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
 	// objects wait for theirs. heldAtMost is for all that leads to one write.
@@ -128,13 +133,16 @@ func (w *window) wakeAfter(now time.Time, d time.Duration) bool {
 	return true
 }
 
-// turns are when bindings are written that one event woke. The zero value has given none.
-type turns struct{ last time.Time }
+// turns are when bindings are written that one event woke: per apart, but none later than longest from now. The zero value has them all at once.
+type turns struct {
+	per, longest time.Duration
+	last         time.Time // that was given
+}
 
 // after is the next one: at once if the last is long past. When it would be too far away they begin anew, between those that were given.
 func (t turns) after(now time.Time) time.Time {
-	next := t.last.Add(perTurn)
-	if next.Before(now) || next.Sub(now) > longestTurns {
+	next := t.last.Add(t.per)
+	if next.Before(now) || next.Sub(now) > t.longest {
 		return now
 	}
 	return next

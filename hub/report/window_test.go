@@ -163,7 +163,7 @@ func TestManyBindingsWakeOneAfterTheOther(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var given turns
+	given := turns{per: perTurn, longest: longestTurns}
 	at := make([]time.Duration, 0, 4000)
 	for range cap(at) {
 		given.last = given.after(now)
