@@ -97,10 +97,11 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 
 func TestWhatNobodyKnowsOfManyObjectsIsToldOneAfterTheOther(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := testclock.NewFakePassiveClock(now)
 	r := &Reporter{
-		opts:   Options{Clock: testclock.NewFakePassiveClock(now), Holds: func(string) bool { return true }},
-		unsure: turns{per: perUnsure, longest: longestUnsures}, throttle: &throttle{clock: testclock.NewFakePassiveClock(now)},
-		entries: map[types.NamespacedName]*entry{},
+		opts:     Options{Clock: clock, Holds: func(string) bool { return true }},
+		throttle: &throttle{clock: clock}, entries: map[types.NamespacedName]*entry{},
+		unsure: turns{per: perUnsure, longest: longestUnsures},
 	}
 	silent := member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable}
 	due := func(name string, last member.Outcome, told bool) time.Duration {

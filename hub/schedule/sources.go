@@ -80,7 +80,7 @@ const (
 	// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at one moment, most of which stay
 	// as they are, would hold up what is at work on two cores; members take no more than that many writes a second either.
 	perMoved = 2 * time.Millisecond
-	// perLost is that time if the cluster was lost. Nobody leaves it at once: what is decided then is hardly ever more than when to decide again.
+	// perLost is that time if the cluster was lost. Hardly any object leaves it at once: what is decided then is when to decide again.
 	perLost = 5 * perMoved
 	// lostWithin is for how long objects may wait because of perLost.
 	lostWithin = time.Minute

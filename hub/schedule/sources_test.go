@@ -67,6 +67,10 @@ func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
 		after   []time.Duration
 	}{
 		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, paced(perLost)},
+		"it is lost and said to be unreachable": {func(c *hubv1.MemberCluster) {
+			c.Status.Conditions[0].Status = metav1.ConditionFalse
+			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+		}, false, paced(perLost)},
 		"it answers and has a taint": {func(c *hubv1.MemberCluster) {
 			c.Status.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectNoExecute}}
 		}, false, paced(perMoved)},

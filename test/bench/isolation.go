@@ -27,10 +27,6 @@ const interval = 200 * time.Millisecond
 // inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more than what is written then.
 const inPlace = 3
 
-// betweenScenarios lets servers collect their garbage when they are asked to, which is before each scenario, and within one not before they hold a
-// gigabyte: a collection takes half a second of one of two cores or more, and eleven API servers have many. Together they must fit into 24 GiB.
-var betweenScenarios = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
-
 const (
 	inPlaceNamespace = "in-place"
 	besideNamespace  = "beside"
@@ -75,7 +71,6 @@ type Isolation struct {
 // isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
 // load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
-	r.config.ServerEnv = betweenScenarios
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
 		if err != nil {

@@ -34,9 +34,7 @@ type Config struct {
 	Charts   string // folder with both charts
 	Dir      string // state of the lab; made if it is missing
 	Topology string // topology file
-	// ServerEnv are environment variables, K=V, of what the lab runs when it starts, beside our own.
-	ServerEnv []string
-	Log       io.Writer
+	Log      io.Writer
 }
 
 // FromEnvironment reads HANSE_LAB, HANSE_BIN and HANSE_HELM; ok is false if one is missing. root is the repository.
@@ -91,7 +89,7 @@ type labStatus struct {
 // Up starts the lab, or joins the one that runs in Dir.
 func Up(ctx context.Context, c Config) (*Fleet, error) {
 	f := &Fleet{Config: c, Members: map[string]*Cluster{}}
-	if _, err := f.labCommand(ctx, c.ServerEnv, "up", "--topology", c.Topology); err != nil {
+	if _, err := f.LabCommand(ctx, "up", "--topology", c.Topology); err != nil {
 		return nil, err
 	}
 	return f, f.refresh(ctx)
@@ -148,11 +146,7 @@ func (f *Fleet) Down(ctx context.Context) error {
 
 // LabCommand runs the lab's binary on this lab and returns what it prints.
 func (f *Fleet) LabCommand(ctx context.Context, args ...string) (string, error) {
-	return f.labCommand(ctx, nil, args...)
-}
-
-func (f *Fleet) labCommand(ctx context.Context, env []string, args ...string) (string, error) {
-	return f.run(ctx, env, f.Lab, append(args, "--dir", f.Dir)...)
+	return f.run(ctx, nil, f.Lab, append(args, "--dir", f.Dir)...)
 }
 
 // Fault sets a fault on the member's proxy: ("cn-sha-1", "delay", "5s"); "none" ends it.
