@@ -83,33 +83,61 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 }
 
 const (
-	// writeEvery is how often one policy is folded, and so written, at most.
-	writeEvery = time.Second
+	// writeEvery is how often one policy is folded, and so written, at most. While each fold finds something to write that doubles, up to
+	// longestEvery: a policy with many objects is dear to fold and to write, and says little new each time.
+	writeEvery   = time.Second
+	longestEvery = 5 * time.Second
 	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
 	numbersEvery = 10 * time.Second
 	// gatherFor is how long changes of many bindings are gathered.
 	gatherFor = 100 * time.Millisecond
 )
 
-// updater writes the status of one policy if it changed. found is false if there is no such policy; again is when there will be something
-// to write that can wait, zero if there is nothing.
+// updater writes the status of one policy if it changed.
 type updater interface {
-	update(ctx context.Context, key types.NamespacedName) (found bool, again time.Duration, err error)
+	update(ctx context.Context, key types.NamespacedName) (update, error)
 }
 
-// keeper is one controller: a queue of policies, each folded at most once in writeEvery.
+// update is what came of that.
+type update struct {
+	gone  bool // there is no such policy
+	wrote bool
+	again time.Duration // until there will be something to write that can wait; zero if there is nothing
+}
+
+// keeper is one controller: a queue of policies, each folded at most once in writeEvery, and less often while much changes.
 type keeper struct {
 	updater updater
 	clock   clock.PassiveClock
 
-	mu     sync.Mutex
-	ctx    context.Context                                   // nil until started
-	queue  priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
-	looked map[types.NamespacedName]time.Time                // when each policy was last folded
+	mu    sync.Mutex
+	ctx   context.Context                                   // nil until started
+	queue priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	paces map[types.NamespacedName]pace
+}
+
+// pace is how often one policy is folded.
+type pace struct {
+	folded, wrote time.Time     // last
+	every         time.Duration // at most
+}
+
+// foldedAt notes that the policy is folded now.
+func (p pace) foldedAt(now time.Time) pace {
+	return pace{folded: now, wrote: p.wrote, every: max(p.every, writeEvery)}
+}
+
+// wroteAt notes that its status was written.
+func (p pace) wroteAt(now time.Time) pace {
+	every := min(2*p.every, longestEvery)
+	if now.Sub(p.wrote) >= 2*p.every {
+		every = writeEvery // it was calm
+	}
+	return pace{folded: p.folded, wrote: now, every: every}
 }
 
 func newKeeper(c clock.PassiveClock, u updater) *keeper {
-	return &keeper{updater: u, clock: c, looked: map[types.NamespacedName]time.Time{}}
+	return &keeper{updater: u, clock: c, paces: map[types.NamespacedName]pace{}}
 }
 
 func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Context, manager.Manager) error) error {
@@ -154,18 +182,8 @@ func (k *keeper) wake(key types.NamespacedName) {
 
 // pause is how long the policy has to wait. To be called with the lock held.
 func (k *keeper) pause(key types.NamespacedName) time.Duration {
-	looked, ok := k.looked[key]
-	if !ok {
-		return 0
-	}
-	return writeEvery - k.clock.Since(looked)
-}
-
-// forget drops what is remembered of a policy that is gone.
-func (k *keeper) forget(key types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.looked, key)
+	p := k.paces[key]
+	return p.every - k.clock.Since(p.folded)
 }
 
 // Reconcile brings the status of one policy up to date.
@@ -173,15 +191,20 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	k.mu.Lock()
 	pause := k.pause(key)
 	if pause <= 0 {
-		k.looked[key] = k.clock.Now()
+		k.paces[key] = k.paces[key].foldedAt(k.clock.Now())
 	}
 	k.mu.Unlock()
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
-	found, again, err := k.updater.update(ctx, key)
-	if err == nil && !found {
-		k.forget(key)
+	done, err := k.updater.update(ctx, key)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case done.gone:
+		delete(k.paces, key)
+	case done.wrote:
+		k.paces[key] = k.paces[key].wroteAt(k.clock.Now())
 	}
-	return reconcile.Result{RequeueAfter: again}, err
+	return reconcile.Result{RequeueAfter: done.again}, err
 }

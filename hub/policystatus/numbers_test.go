@@ -76,9 +76,9 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 		if err := c.Status().Update(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		found, again, err := placements.update(t.Context(), key)
-		if err != nil || !found || again != step.again {
-			t.Errorf("%s: found %v, again after %s, want %s (%v)", step.what, found, again, step.again, err)
+		got, err := placements.update(t.Context(), key)
+		if err != nil || got.gone || got.again != step.again {
+			t.Errorf("%s: %+v, want it again after %s (%v)", step.what, got, step.again, err)
 		}
 		var now hubv1.Placement
 		if err := c.Get(t.Context(), key, &now); err != nil {

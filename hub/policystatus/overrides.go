@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,10 +27,10 @@ func newOverridePolicy(key types.NamespacedName) hubv1.OverridePolicyObject {
 	return &hubv1.OverridePolicy{}
 }
 
-func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (bool, time.Duration, error) {
+func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (update, error) {
 	policy := newOverridePolicy(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
-		return false, 0, ignoreGone(err, policy, key)
+		return gone(err, policy, key)
 	}
 	before := policy.DeepCopyObject().(client.Object)
 	status := policy.OverrideStatus()
@@ -42,22 +41,22 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	if accepted.Status == metav1.ConditionTrue {
 		var err error
 		if selected, err = p.selected(ctx, policy); err != nil {
-			return false, 0, err
+			return update{}, err
 		}
 	}
 	clusters, err := p.clusters(ctx)
 	if err != nil {
-		return false, 0, err
+		return update{}, err
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
 	set(&status.Conditions, policy.GetGeneration(), accepted)
 	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
 	if equality.Semantic.DeepEqual(was, *status) {
-		return true, 0, nil
+		return update{}, nil
 	}
-	_, err = write(ctx, p.Client, before, policy)
-	return true, 0, err
+	wrote, err := write(ctx, p.Client, before, policy)
+	return update{wrote: wrote}, err
 }
 
 func acceptOverrides(policy hubv1.OverridePolicyObject) metav1.Condition {

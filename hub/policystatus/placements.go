@@ -38,15 +38,15 @@ func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
 	return &hubv1.Placement{}
 }
 
-func (p *placements) update(ctx context.Context, key types.NamespacedName) (found bool, again time.Duration, err error) {
+func (p *placements) update(ctx context.Context, key types.NamespacedName) (update, error) {
 	policy := newPlacement(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
 		delete(p.memory, key)
-		return false, 0, ignoreGone(err, policy, key)
+		return gone(err, policy, key)
 	}
 	of, err := p.read(ctx, key)
 	if err != nil {
-		return false, 0, err
+		return update{}, err
 	}
 	of.suspend = policy.PlacementSpec().Suspend
 	before := policy.DeepCopyObject().(client.Object)
@@ -63,20 +63,20 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (foun
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}
 	if equality.Semantic.DeepEqual(was, *status) {
-		return true, 0, nil
+		return update{}, nil
 	}
 	m, now := p.remember(key), p.Clock.Now()
 	if pause := m.wrote.Add(numbersEvery).Sub(now); pause > 0 && onlyNumbers(was, *status) {
-		return true, pause, nil
+		return update{again: pause}, nil
 	}
 	if wrote, err := write(ctx, p.Client, before, policy); !wrote || err != nil {
-		return true, 0, err
+		return update{}, err
 	}
 	m.wrote = now
 	for _, e := range m.story(was, *status, now) {
 		p.Events.Eventf(policy, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
-	return true, 0, nil
+	return update{wrote: true}, nil
 }
 
 func (p *placements) remember(key types.NamespacedName) *memory {
@@ -246,11 +246,12 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-func ignoreGone(err error, o client.Object, key types.NamespacedName) error {
+// gone is what comes of a policy that was not read.
+func gone(err error, o client.Object, key types.NamespacedName) (update, error) {
 	if client.IgnoreNotFound(err) == nil {
-		return nil
+		return update{gone: true}, nil
 	}
-	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
+	return update{}, fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
 // kindOf is the kind of a typed object, whose own kind the cache leaves empty.

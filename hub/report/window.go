@@ -33,8 +33,8 @@ const (
 	// rows take little from whoever works on single objects meanwhile, and those of clusters that are lost together meet in one write, they
 	// take turns, perTurn apart, or less if the last would wait for more than longestTurns. That the cluster is away is said at once by its
 	// MemberCluster, by rows of objects that change, and by all merged statuses that are written.
-	perTurn      = 200 * time.Millisecond
-	longestTurns = 5 * time.Minute
+	perTurn      = 500 * time.Millisecond
+	longestTurns = 10 * time.Minute
 
 	// When a member stops answering, all objects that were on their way to it learn at one moment that nobody knows what became of them. Those of
 	// which nothing else is to be told take turns of their own: their users wait.
