@@ -3,9 +3,8 @@ package v1alpha1_test
 import "strings"
 
 const (
-	thingRef   = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
-	evictingIf = "set evicting if and only if state is Evicting"
-	absentIf   = "set absent if and only if state is Absent"
+	thingRef  = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
+	stateSays = "set absent if and only if state is Absent, evicting if and only if it is Evicting, and no replicas if it is Absent"
 )
 
 func targeting(targets string) string { return thingRef + "clusters: [" + targets + "]\n" }
@@ -17,7 +16,7 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 
 	"no object":                   {spec: "clusters: []", says: "spec.objectRef: Required value"},
 	"an object without uid":       {spec: "objectRef: {apiVersion: v1, kind: A, name: a}", says: "spec.objectRef.uid: Required value"},
-	"an object with an empty uid": {spec: `objectRef: {apiVersion: v1, kind: A, name: a, uid: ""}`, says: "uid must not be empty"},
+	"an object with an empty uid": {spec: `objectRef: {apiVersion: v1, kind: A, name: a, uid: ""}`, says: "spec.objectRef.uid in body should be at least 1 chars long"},
 	"an object of no version":     {spec: `objectRef: {apiVersion: "", kind: A, name: a, uid: u}`, says: "spec.objectRef.apiVersion in body should be at least 1 chars long"},
 	"an object with a long name":  {spec: "objectRef: {apiVersion: v1, kind: A, uid: u, name: " + strings.Repeat("a", 254) + "}", says: "spec.objectRef.name: Too long"},
 	"an object with a long kind":  {spec: "objectRef: {apiVersion: v1, name: a, uid: u, kind: " + strings.Repeat("A", 64) + "}", says: "spec.objectRef.kind: Too long"},
@@ -25,20 +24,20 @@ placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 	"a placement of another kind": {spec: thingRef + "placementRef: {kind: Policy, name: p, uid: u, generation: 3}", says: `spec.placementRef.kind: Unsupported value: "Policy"`},
 
 	"shares of divided replicas":             {spec: targeting(`{name: a, state: Present, replicas: 3}`) + "division: {path: /spec/replicas}"},
-	"a share of a cluster that loses it":     {spec: targeting(`{name: a, state: Absent, replicas: 0, absent: {reason: NotSelected, uid: u, policy: Orphan}}`), says: "replicas are for states Present and Evicting"},
+	"a share of a cluster that loses it":     {spec: targeting(`{name: a, state: Absent, replicas: 0, absent: {reason: NotSelected, uid: u, policy: Orphan}}`), says: stateSays},
 	"a share of a cluster that is evicting":  {spec: targeting(`{name: a, state: Evicting, replicas: 3, evicting: {reason: Evicted}}`)},
 	"a share below 0":                        {spec: targeting(`{name: a, state: Present, replicas: -1}`), says: "spec.clusters[0].replicas in body should be greater than or equal to 0"},
 	"a division of nothing":                  {spec: thingRef + "division: {}", says: "spec.division.path: Required value"},
 	"a division of an empty path":            {spec: thingRef + `division: {path: ""}`, says: "spec.division.path in body should be at least 1 chars long"},
 	"a division of a path of 513 characters": {spec: thingRef + "division: {path: " + strings.Repeat("a", 513) + "}", says: "spec.division.path: Too long"},
 
-	"Absent without a reason for it":   {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters[0]: Invalid value: " + absentIf},
-	"Absent with a null":               {spec: targeting(`{name: a, state: Absent, absent: null}`), says: absentIf},
-	"Present with a reason to go":      {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
+	"Absent without a reason for it":   {spec: targeting(`{name: a, state: Absent}`), says: "spec.clusters: Invalid value: " + stateSays},
+	"Absent with a null":               {spec: targeting(`{name: a, state: Absent, absent: null}`), says: stateSays},
+	"Present with a reason to go":      {spec: targeting(`{name: a, state: Present, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: stateSays},
 	"Evicting with replacements":       {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: [{cluster: b}, {cluster: c, digest: "12"}]}}`)},
-	"Evicting without a reason for it": {spec: targeting(`{name: a, state: Evicting}`), says: evictingIf},
-	"Present with a reason to evict":   {spec: targeting(`{name: a, state: Present, evicting: {reason: Drained}}`), says: evictingIf},
-	"Evicting with a reason to go":     {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained}, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: absentIf},
+	"Evicting without a reason for it": {spec: targeting(`{name: a, state: Evicting}`), says: stateSays},
+	"Present with a reason to evict":   {spec: targeting(`{name: a, state: Present, evicting: {reason: Drained}}`), says: stateSays},
+	"Evicting with a reason to go":     {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained}, absent: {reason: NotSelected, uid: u, policy: Delete}}`), says: stateSays},
 	"a replacement twice":              {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: [{cluster: b}, {cluster: b}]}}`), says: "replacements[1]: Duplicate value"},
 	"101 replacements":                 {spec: targeting(`{name: a, state: Evicting, evicting: {reason: Drained, replacements: ` + many(101, "{cluster: eu-%d}") + `}}`), says: "replacements: Too many: 101"},
 	"a target without a state":         {spec: targeting(`{name: a}`), says: "spec.clusters[0].state: Required value"},

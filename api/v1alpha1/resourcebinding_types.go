@@ -106,18 +106,19 @@ type BindingSpec struct {
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
+	// The rules of targets are one of their list: evaluated for each of them they cost an API server far more, at every write of the status, too.
+
 	// clusters are the decision's targets. A cluster whose place others take is Evicting until they are Healthy; one that is to lose the object is
 	// Absent; a missing entry deletes nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.state == 'Present' ? !has(t.absent) && !has(t.evicting) : t.state == 'Absent' ? has(t.absent) && !has(t.evicting) && !has(t.replicas) : has(t.evicting) && !has(t.absent))",message="set absent if and only if state is Absent, evicting if and only if it is Evicting, and no replicas if it is Absent"
 	Clusters []BindingTarget `json:"clusters,omitempty"`
 }
 
 // ObjectReference names a hub object.
-//
-// +kubebuilder:validation:XValidation:rule="size(self.uid) > 0",message="uid must not be empty"
 type ObjectReference struct {
 	// apiVersion at which the object is read and sent.
 	// +required
@@ -139,6 +140,8 @@ type ObjectReference struct {
 
 	// uid of the hub object. It changes if the object was deleted and made again.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
 }
 
@@ -181,10 +184,6 @@ const (
 )
 
 // BindingTarget is one cluster of a decision.
-//
-// +kubebuilder:validation:XValidation:rule="(self.state == 'Absent') == has(self.absent)",message="set absent if and only if state is Absent"
-// +kubebuilder:validation:XValidation:rule="(self.state == 'Evicting') == has(self.evicting)",message="set evicting if and only if state is Evicting"
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.state != 'Absent'",message="replicas are for states Present and Evicting"
 type BindingTarget struct {
 	// name of the MemberCluster.
 	// +required
@@ -276,10 +275,9 @@ type BindingStatus struct {
 	// +optional
 	Summary BindingSummary `json:"summary,omitempty"`
 
-	// clusters has one row per target, sorted by name.
+	// clusters has one row per target, sorted by name. It is written as a whole.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
