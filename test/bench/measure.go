@@ -13,8 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// quiet is how long the hub's etcd must have had no write but housekeeping to count as settled.
-const quiet = 4 * time.Second
+// quiet is how long the hub's etcd must have had no write but housekeeping to count as settled. The status of a placement that kept changing
+// may come five seconds later.
+const quiet = 6 * time.Second
 
 // counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's use is
 // read first and last.
