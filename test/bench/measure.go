@@ -13,10 +13,6 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// quiet is how long the hub's etcd must have had no write but housekeeping to count as settled. The status of a placement that kept changing
-// may come five seconds later.
-const quiet = 6 * time.Second
-
 // counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's use is
 // read first and last.
 type counters struct {
@@ -167,7 +163,7 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) })
 		if before == nil || !maps.Equal(before, now) {
 			before, last = now, time.Now()
-		} else if time.Since(last) >= quiet {
+		} else if time.Since(last) >= fleet.Quiet {
 			return last, nil
 		}
 		select {

@@ -136,7 +136,7 @@ func (s *setting) inSync(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub process is not in sync after %s", phaseAtMost))
 	defer cancel()
 	last := time.Now()
-	for time.Since(last) < quiet {
+	for time.Since(last) < fleet.Quiet {
 		page, err := fleet.Page(ctx, s.process.Metrics)
 		if err != nil {
 			return last, err

@@ -71,16 +71,13 @@ func isApart(resource string) bool {
 	return strings.HasPrefix(resource, "leases") || strings.HasPrefix(resource, "events") || strings.HasPrefix(resource, "apiServer")
 }
 
-// quiet is longer than what is to be written may wait: the status of a placement that kept changing comes up to five seconds later.
-const quiet = 6 * time.Second
-
-// settled is nil once the hub has written nothing while it was quiet.
+// settled is nil once the hub has written nothing for so long that it has nothing left to write.
 func settled(ctx context.Context) error {
 	before, err := suite.HubWrites(ctx)
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(quiet)
+	timer := time.NewTimer(fleet.Quiet)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,6 +1,13 @@
 package fleet
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// Quiet is how long the hub must have written nothing to have nothing left to write. It may hold back the status of a placement that keeps
+// changing for 5 s, and numbers of regions alone for 10 s.
+const Quiet = 11 * time.Second
 
 // HubWrites counts what reached the hub's etcd so far, by resource: creates, updates and deletes. Source: the API server's
 // own metric of its etcd requests.
