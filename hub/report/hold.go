@@ -71,10 +71,13 @@ func (r *Reporter) release() {
 	room := smallBacklog - max(backlog, r.queue.Len())
 	for _, rows := range []bool{false, true} {
 		for key, e := range r.held {
+			if room <= 0 {
+				break // thousands may be held, and are looked through only when some can go
+			}
 			switch {
 			case r.entries[key] != e || !e.window.held:
 				delete(r.held, key)
-			case room > 0 && e.rowsLeft == rows:
+			case e.rowsLeft == rows:
 				room--
 				delete(r.held, key)
 				e.window.release(r.opts.Clock.Now())

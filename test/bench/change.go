@@ -15,16 +15,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// override changes every copy by one edit of an OverridePolicy. Before it is edited the policy is there, and says what the
-// user's objects say.
-func (s *setting) override(ctx context.Context, w *watcher) (Phase, error) {
-	policy := &hubv1.OverridePolicy{
+// imagePolicy says of all widgets what the user's objects say.
+func imagePolicy() *hubv1.OverridePolicy {
+	return &hubv1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bench", Name: "image"},
 		Spec: hubv1.OverridePolicySpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
 			Rules:             []hubv1.OverrideRule{{Name: "everywhere", Patches: []hubv1.PatchOperation{replaceImage(second)}}},
 		},
 	}
+}
+
+// override changes every copy by one edit of an OverridePolicy, which is there before.
+func (s *setting) override(ctx context.Context, w *watcher) (Phase, error) {
+	policy := imagePolicy()
 	if err := s.Hub.Create(ctx, policy); err != nil {
 		return Phase{}, fmt.Errorf("creating the override policy: %w", err)
 	}

@@ -167,7 +167,7 @@ func (r *Result) figures() []figure {
 	var out []figure
 	add := func(name string, value float64) { out = append(out, figure{name, value}) }
 	for _, name := range phaseNames {
-		raw, hanse := r.raw(name), r.phase(systemHanse, name)
+		raw, hanse := r.phase(systemRaw, name), r.phase(systemHanse, name)
 		if raw != nil {
 			add(name+": raw /s", raw.Rate)
 		}

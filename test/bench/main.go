@@ -30,17 +30,18 @@ type profile struct {
 	about            string
 	objects, members int
 	leastMembers     int
+	rounds           int // of the profiles of throughput: more where a phase takes seconds, and its rate is that of the moment
 	measure          func(*run, context.Context) error
 }
 
 func profiles() map[string]profile {
 	return map[string]profile{
-		"small":     {"500 objects to 3 members", 500, 3, 1, (*run).throughput},
-		"wide":      {"150 objects to 10", 150, 10, 1, (*run).throughput},
-		"wider":     {"50 objects to 30", 50, 30, 1, (*run).throughput},
-		"deep":      {"5000 objects to 3", 5000, 3, 1, (*run).throughput},
-		"memory":    {"the heap for 5000 objects of 1 and of 50 KiB on 3 members and on 1", 5000, 3, 2, (*run).memory},
-		"isolation": {"400 objects to 10 members, of which 3 are bad", 400, 10, bad + 1, (*run).isolation},
+		"small":     {"500 objects to 3 members", 500, 3, 1, 3, (*run).throughput},
+		"wide":      {"150 objects to 10", 150, 10, 1, 3, (*run).throughput},
+		"wider":     {"50 objects to 30", 50, 30, 1, 1, (*run).throughput},
+		"deep":      {"5000 objects to 3", 5000, 3, 1, 1, (*run).throughput},
+		"memory":    {"the heap for 5000 objects of 1 and of 50 KiB on 3 members and on 1", 5000, 3, 2, 1, (*run).memory},
+		"isolation": {"400 objects to 10 members, of which 3 are bad", 400, 10, bad + 1, 1, (*run).isolation},
 	}
 }
 
@@ -50,6 +51,7 @@ const compareCommand = "compare"
 type options struct {
 	profile          string
 	objects, members int
+	rounds           int
 	out              string
 	config           fleet.Config
 	measure          func(*run, context.Context) error
@@ -93,7 +95,7 @@ func parse(args []string) (options, error) {
 	if !ok {
 		return o, fmt.Errorf("-profile %q is none of %v", o.profile, names)
 	}
-	o.measure = p.measure
+	o.measure, o.rounds = p.measure, p.rounds
 	if o.objects == 0 {
 		o.objects = p.objects
 	}
@@ -113,6 +115,19 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
+// lock keeps a second benchmark from starting on the machine until unlock is called: both would measure each other. It ends with the process.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of benchmarks: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("another benchmark runs on this machine and would be measured, too: it holds %s: %w", path, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
 // run is one run of a profile.
 type run struct {
 	options
@@ -127,6 +142,11 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := lock(filepath.Join(os.TempDir(), "hanse-bench.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	begin := time.Now()
 	r := &run{options: o, result: &Result{
 		Date: begin.UTC().Format(time.RFC3339), Profile: o.profile, Objects: o.objects, Members: o.members, InFlight: perMember,

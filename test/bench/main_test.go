@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 func TestParse(t *testing.T) {
 	programs := []string{"-lab", "lab", "-bin", "bin", "-helm", "helm"}
@@ -29,4 +33,20 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTwoBenchmarksDoNotRunAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a second benchmark starts beside the first, or is not told what holds it up: %v", err)
+	}
+	unlock()
+	if unlock, err = lock(path); err != nil {
+		t.Fatalf("after the first has ended: %v", err)
+	}
+	unlock()
 }

@@ -231,6 +231,46 @@ type Cost struct {
 	SettledRSSMiB float64 `json:"settledRssMiB"`
 }
 
+// meanCost is the mean of each figure.
+func meanCost(all []Cost) *Cost {
+	figure := func(of func(*Cost) float64) float64 { return mean(all, of) }
+	figures := func(of func(*Cost) map[string]float64) map[string]float64 {
+		out := map[string]float64{}
+		for i := range all {
+			for name, v := range of(&all[i]) {
+				out[name] += v / float64(len(all))
+			}
+		}
+		return out
+	}
+	return &Cost{
+		HubWrites:       figures(func(c *Cost) map[string]float64 { return c.HubWrites }),
+		HubWritesBeyond: figure(func(c *Cost) float64 { return c.HubWritesBeyond }),
+		Events:          figure(func(c *Cost) float64 { return c.Events }),
+		Leases:          figure(func(c *Cost) float64 { return c.Leases }),
+		EtcdPuts:        figure(func(c *Cost) float64 { return c.EtcdPuts }),
+		EtcdBytes:       figure(func(c *Cost) float64 { return c.EtcdBytes }),
+		EtcdBytesBeyond: figure(func(c *Cost) float64 { return c.EtcdBytesBeyond }),
+		ByReason:        figures(func(c *Cost) map[string]float64 { return c.ByReason }),
+		HubRequests:     figures(func(c *Cost) map[string]float64 { return c.HubRequests }),
+		MemberRequests:  figures(func(c *Cost) map[string]float64 { return c.MemberRequests }),
+		MemberWrites:    figure(func(c *Cost) float64 { return c.MemberWrites }),
+		MemberReads:     figure(func(c *Cost) float64 { return c.MemberReads }),
+		CPUMillis:       figure(func(c *Cost) float64 { return c.CPUMillis }),
+		PeakRSSMiB:      figure(func(c *Cost) float64 { return c.PeakRSSMiB }),
+		SettledRSSMiB:   figure(func(c *Cost) float64 { return c.SettledRSSMiB }),
+	}
+}
+
+// mean of one figure of all, rounded. There must be one at least.
+func mean[T any](all []T, of func(*T) float64) float64 {
+	var sum float64
+	for i := range all {
+		sum += of(&all[i])
+	}
+	return round(sum / float64(len(all)))
+}
+
 // units are what the costs of a phase are divided by. own is how often the user writes each object on the hub.
 type units struct{ objects, members, own int }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // Systems that a phase is measured on.
@@ -67,39 +66,71 @@ type Phase struct {
 	Cost *Cost `json:"cost,omitempty"`
 }
 
+// phase joins what was measured of a step on a system, in all rounds: servers and machines get slower or faster during a run. Rates are
+// joined as times, the rest as means. Nil if there is none.
 func (r *Result) phase(system, name string) *Phase {
-	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.System == system && p.Name == name })
-	if i < 0 {
-		return nil
+	var all []Phase
+	for _, p := range r.Phases {
+		if p.System == system && p.Name == name {
+			all = append(all, p)
+		}
 	}
-	return &r.Phases[i]
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return &all[0]
+	}
+	figure := func(of func(*Phase) float64) float64 { return mean(all, of) }
+	out := &Phase{System: system, Name: name}
+	if all[0].Rate > 0 {
+		out.Rate = round(1000 / figure(func(p *Phase) float64 { return 1000 / p.Rate }))
+	}
+	out.Seconds = round(figure(func(p *Phase) float64 { return p.Seconds }))
+	out.Latency.P50 = figure(func(p *Phase) float64 { return p.Latency.P50 })
+	out.Latency.P99 = figure(func(p *Phase) float64 { return p.Latency.P99 })
+	out.UserSeconds = figure(func(p *Phase) float64 { return p.UserSeconds })
+	out.SettledSeconds = figure(func(p *Phase) float64 { return p.SettledSeconds })
+	out.CPU.PerCopyMillis = figure(func(p *Phase) float64 { return p.CPU.PerCopyMillis })
+	out.CPU.Others = figure(func(p *Phase) float64 { return p.CPU.Others })
+	if all[0].Cost != nil {
+		costs := make([]Cost, len(all))
+		for i := range all {
+			costs[i] = *all[i].Cost
+		}
+		out.Cost = meanCost(costs)
+	}
+	if system == systemHanse {
+		out.ShareOfRaw = r.shareOfRaw(out)
+	}
+	return out
 }
 
-// raw joins what the raw loop measured of a step, before Hanse and after it: servers and machines get slower or faster during a run. Rates are
-// joined as times, the rest as means. Nil if there is none.
-func (r *Result) raw(name string) *Phase {
-	var passes []Phase
+// shareOfRaw is the rate of a phase over that of the raw loop, 0 if it has none.
+func (r *Result) shareOfRaw(p *Phase) float64 {
+	raw := r.phase(systemRaw, p.Name)
+	if raw == nil {
+		return 0
+	}
+	return round(p.Rate / raw.Rate)
+}
+
+// shares are the shares of raw of each round, by the raw loop's passes before and after it.
+func (r *Result) shares(name string) []float64 {
+	var out []float64
+	var before, hanse float64
 	for _, p := range r.Phases {
-		if p.System == systemRaw && p.Name == name {
-			passes = append(passes, p)
+		switch {
+		case p.Name != name:
+		case p.System == systemHanse:
+			hanse = p.Rate
+		case p.System == systemRaw:
+			if hanse > 0 {
+				out = append(out, round(hanse*(1/before+1/p.Rate)/2))
+			}
+			before, hanse = p.Rate, 0
 		}
 	}
-	if len(passes) == 0 {
-		return nil
-	}
-	mean := func(of func(*Phase) float64) float64 {
-		var sum float64
-		for i := range passes {
-			sum += of(&passes[i])
-		}
-		return sum / float64(len(passes))
-	}
-	out := &Phase{System: systemRaw, Name: name}
-	out.Rate = round(1 / mean(func(p *Phase) float64 { return 1 / p.Rate }))
-	out.Latency.P50 = mean(func(p *Phase) float64 { return p.Latency.P50 })
-	out.Latency.P99 = mean(func(p *Phase) float64 { return p.Latency.P99 })
-	out.CPU.PerCopyMillis = mean(func(p *Phase) float64 { return p.CPU.PerCopyMillis })
-	out.CPU.Others = mean(func(p *Phase) float64 { return p.CPU.Others })
 	return out
 }
 
@@ -119,9 +150,7 @@ func (r *Result) derive() {
 		if p.System != systemHanse {
 			continue
 		}
-		if raw := r.raw(p.Name); raw != nil {
-			p.ShareOfRaw = round(p.Rate / raw.Rate)
-		}
+		p.ShareOfRaw = r.shareOfRaw(p)
 		p.Cost.EtcdBytesBeyond = p.Cost.EtcdBytes
 		if hub := r.phase(systemHub, p.Name); hub != nil {
 			p.Cost.EtcdBytesBeyond = round(p.Cost.EtcdBytes - hub.Cost.EtcdBytes)

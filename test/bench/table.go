@@ -38,7 +38,7 @@ func (r *Result) speed(b *strings.Builder) {
 	for _, name := range phaseNames {
 		cells := slices.Repeat([]string{"-"}, 12)
 		cells[0] = name
-		raw, hub, hanse := r.raw(name), r.phase(systemHub, name), r.phase(systemHanse, name)
+		raw, hub, hanse := r.phase(systemRaw, name), r.phase(systemHub, name), r.phase(systemHanse, name)
 		if raw == nil && hub == nil && hanse == nil {
 			continue
 		}
@@ -49,6 +49,9 @@ func (r *Result) speed(b *strings.Builder) {
 			cells[5] = quantiles(hanse.Latency)
 			if hanse.Rate > 0 {
 				cells[2], cells[3] = fmt.Sprintf("%.0f", hanse.Rate), fmt.Sprintf("%.2f", hanse.ShareOfRaw)
+				if all := r.shares(name); len(all) > 1 {
+					cells[3] += fmt.Sprintf(" (%.2f to %.2f)", slices.Min(all), slices.Max(all))
+				}
 				cells[6], cells[7], cells[8] = seconds(hanse.UserSeconds), seconds(hanse.Seconds), seconds(hanse.SettledSeconds)
 			}
 		}
@@ -79,12 +82,13 @@ func (r *Result) costs(b *strings.Builder) {
 	}
 	row(b, "phase", "hub writes beyond the user's", "by resource, with the user's", "Events", "etcd puts, all", "etcd bytes beyond", "Leases in all", "CPU per copy", "RSS peak / settled", "member writes / reads per copy", "by verb")
 	row(b, slices.Repeat([]string{"---"}, 11)...)
-	for _, p := range r.Phases {
-		if p.System != systemHanse {
+	for _, name := range phaseNames {
+		p := r.phase(systemHanse, name)
+		if p == nil {
 			continue
 		}
 		c := p.Cost
-		row(b, p.Name, fmt.Sprintf("%.2f", c.HubWritesBeyond), largest(c.HubWrites), fmt.Sprintf("%.2f", c.Events), fmt.Sprintf("%.2f", c.EtcdPuts),
+		row(b, name, fmt.Sprintf("%.2f", c.HubWritesBeyond), largest(c.HubWrites), fmt.Sprintf("%.2f", c.Events), fmt.Sprintf("%.2f", c.EtcdPuts),
 			fmt.Sprintf("%.1f kB", c.EtcdBytesBeyond/1000), fmt.Sprintf("%.0f", c.Leases), fmt.Sprintf("%.2f ms", c.CPUMillis),
 			fmt.Sprintf("%.0f / %.0f MiB", c.PeakRSSMiB, c.SettledRSSMiB), fmt.Sprintf("%.2f / %.2f", c.MemberWrites, c.MemberReads), largest(c.MemberRequests))
 	}

@@ -30,15 +30,16 @@ const ownCPU = 0.6
 // machine's API servers are in each other's way.
 func (r *Result) targets() []target {
 	var out []target
-	for _, p := range r.Phases {
-		if p.System != systemHanse {
+	for _, name := range phaseNames {
+		p := r.phase(systemHanse, name)
+		if p == nil {
 			continue
 		}
-		if least, ok := leastShare[r.Profile][p.Name]; ok && r.named() {
-			out = append(out, target{what: p.Name + ": share of raw", is: p.ShareOfRaw, limit: least, atLeast: true})
+		if least, ok := leastShare[r.Profile][name]; ok && r.named() {
+			out = append(out, target{what: name + ": share of raw", is: p.ShareOfRaw, limit: least, atLeast: true})
 		}
 		out = append(out, r.phaseTargets(p)...)
-		if raw := r.raw(p.Name); raw != nil && p.Name == create {
+		if raw := r.phase(systemRaw, name); raw != nil && name == create {
 			out = append(out, target{what: "create: CPU per copy over all CPU of a raw copy", is: round(p.Cost.CPUMillis / raw.CPU.PerCopyMillis), limit: ownCPU})
 		}
 	}
@@ -82,7 +83,7 @@ func (r *Result) named() bool {
 }
 
 // phaseTargets are those of one phase of Hanse.
-func (r *Result) phaseTargets(p Phase) []target {
+func (r *Result) phaseTargets(p *Phase) []target {
 	small := r.Profile == "small" && r.named()
 	var out []target
 	add := func(applies bool, what string, is, limit float64, unit string) {

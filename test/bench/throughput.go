@@ -55,7 +55,9 @@ var steps = []step{
 	{name: withdraw, raw: remove, user: remove, gone: true},
 }
 
-// throughput measures all steps on all systems, and what only Hanse has: single changes on an idle hub, and cold restarts.
+// throughput measures all steps on all systems, by way of the hub in several rounds with a pass of the raw loop before and after each, and what
+// only Hanse has: single changes on an idle hub, and cold restarts. A phase of a few seconds says as much about the machine in these seconds as
+// about what is measured: the same phase varies by a quarter within a minute.
 func (r *run) throughput(ctx context.Context) error {
 	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
 	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {
@@ -71,26 +73,46 @@ func (r *run) throughput(ctx context.Context) error {
 		if err := s.hubAlone(ctx); err != nil {
 			return err
 		}
-		s.say("starting the hub process")
 		if err := s.join(ctx, false); err != nil {
 			return err
 		}
-		if err := s.startHub(ctx); err != nil {
-			return err
+		for i := range s.rounds {
+			s.say("hanse: the same writes on the hub, placed on every member; round %d of %d", i+1, s.rounds)
+			if err := s.round(ctx, w, i == 0, i == s.rounds-1); err != nil {
+				return err
+			}
+			s.say("raw: once more, without the hub process")
+			if err := s.raw(ctx); err != nil {
+				return err
+			}
 		}
-		if err := s.awaitReady(ctx, s.names); err != nil {
-			return err
-		}
-		s.say("hanse: the same writes on the hub, placed on every member")
-		if err := s.hanse(ctx, w); err != nil {
-			return err
-		}
-		s.say("raw: once more, without the hub process")
-		if err := s.stopHub(); err != nil {
-			return err
-		}
-		return s.raw(ctx)
+		return nil
 	})
+}
+
+// round starts the hub process, measures all steps by way of it, and ends it. The objects are gone then; what the first round makes beside them stays.
+func (s *setting) round(ctx context.Context, w *watcher, isFirst, isLast bool) error {
+	if err := s.startHub(ctx); err != nil {
+		return err
+	}
+	if err := s.awaitReady(ctx, s.names); err != nil {
+		return err
+	}
+	if isFirst {
+		if err := s.warmUp(ctx, w); err != nil {
+			return err
+		}
+		if err := s.place(ctx, "bench"); err != nil {
+			return err
+		}
+	}
+	if err := s.hanse(ctx, w, isLast); err != nil {
+		return err
+	}
+	if err := s.Hub.Delete(ctx, imagePolicy()); err != nil {
+		return fmt.Errorf("deleting the override policy: %w", err)
+	}
+	return s.stopHub()
 }
 
 func (s *setting) add(p Phase) {
@@ -102,16 +124,10 @@ func (s *setting) add(p Phase) {
 	s.say("%s, %s: %.0f per second", p.System, p.Name, p.Rate)
 }
 
-// hanse measures all steps by way of the hub.
-func (s *setting) hanse(ctx context.Context, w *watcher) error {
-	if err := s.warmUp(ctx, w); err != nil {
-		return err
-	}
-	if err := s.place(ctx, "bench"); err != nil {
-		return err
-	}
+// hanse measures all steps by way of the hub, and what is measured once, with all objects in place, if it is asked for.
+func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	for _, step := range steps {
-		if step.gone {
+		if step.gone && once {
 			if err := s.onceThere(ctx, w); err != nil {
 				return err
 			}
