@@ -148,8 +148,8 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 
 // Observed queues one binding for one cluster: its object there changed. Our own write that came back changes nothing.
 func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
-	if q := d.queue(cluster); q != nil && !q.recall(binding).wrote(seen) {
-		q.add(binding, normalPriority+q.rankOf(binding))
+	if q := d.queue(cluster); q != nil && !q.seenAtWork(binding, seen) {
+		q.addUnlessOurs(binding, seen)
 	}
 }
 

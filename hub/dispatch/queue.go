@@ -37,6 +37,8 @@ type queue struct {
 	work   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	early  []due                                             // keys that came before
 	memory map[types.NamespacedName]*kept
+	// atWork has the keys that are being worked on, with what was seen of their copies meanwhile; nil if that is nothing.
+	atWork map[types.NamespacedName]*member.Observation
 	// vanished has copies that ran to completion and were deleted on the cluster, as they were last seen.
 	vanished map[types.NamespacedName]*member.Observation
 	// awaiting counts the copies of each kind for which its first list was awaited.
@@ -53,7 +55,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 		fights: newFights(opts.Clock),
 		gate:   newGate(cluster, opts.Workers, opts.Clock),
 		ended:  make(chan struct{}),
-		memory: map[types.NamespacedName]*kept{}, vanished: map[types.NamespacedName]*member.Observation{}, awaiting: map[schema.GroupVersionKind]int{},
+		memory: map[types.NamespacedName]*kept{}, atWork: map[types.NamespacedName]*member.Observation{}, vanished: map[types.NamespacedName]*member.Observation{}, awaiting: map[schema.GroupVersionKind]int{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
@@ -111,6 +113,43 @@ func (q *queue) add(key types.NamespacedName, priority int) {
 		return
 	}
 	q.work.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
+}
+
+// begin notes that a key is worked on.
+func (q *queue) begin(key types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.atWork[key] = nil
+}
+
+// seenAtWork keeps what is seen of a copy while its key is worked on, and is false if it is not. On a busy machine the watch brings most writes
+// before their answers come: whose doing the change is can be said when the work is done.
+func (q *queue) seenAtWork(key types.NamespacedName, seen member.Observation) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, atWork := q.atWork[key]
+	if atWork {
+		q.atWork[key] = &seen
+	}
+	return atWork
+}
+
+// finish notes that the work on a key is done, and queues it anew if somebody else changed the copy meanwhile.
+func (q *queue) finish(key types.NamespacedName) {
+	q.mu.Lock()
+	seen := q.atWork[key]
+	delete(q.atWork, key)
+	q.mu.Unlock()
+	if seen != nil {
+		q.addUnlessOurs(key, *seen)
+	}
+}
+
+// addUnlessOurs queues a key whose copy was seen changed, unless that is the last write of ours.
+func (q *queue) addUnlessOurs(key types.NamespacedName, seen member.Observation) {
+	if m := q.recall(key); !m.wrote(seen) {
+		q.add(key, normalPriority+rank(m.gvk.GroupKind()))
+	}
 }
 
 // retry turns an outcome into the next try of its key. Delays are spread by a fifth, so that the keys of a member that

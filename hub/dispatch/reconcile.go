@@ -18,6 +18,8 @@ import (
 
 // Reconcile brings one binding to this queue's cluster.
 func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	q.begin(key)
+	defer q.finish(key)
 	cl, err := q.opts.Fleet.Get(q.cluster)
 	if errors.Is(err, member.ErrNotConnected) {
 		return reconcile.Result{}, nil // hub/report says so, and all keys come back with the link

@@ -143,6 +143,74 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 	}
 }
 
+func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.T) {
+	others := func(o member.Observation) member.Observation {
+		o.ResourceVersion, o.Hash = "0", "i"
+		return o
+	}
+	tests := map[string]struct {
+		seen func(written member.Observation) []member.Observation
+		want bool
+	}{
+		"our write alone": {
+			seen: func(o member.Observation) []member.Observation { return []member.Observation{o} },
+		},
+		"somebody's change, which our write takes back": {
+			seen: func(o member.Observation) []member.Observation { return []member.Observation{others(o), o} },
+		},
+		"our write and somebody's change of it": {
+			seen: func(o member.Observation) []member.Observation {
+				later := o
+				later.ResourceVersion, later.Hash = "9", "i"
+				return []member.Observation{o, later}
+			}, want: true,
+		},
+		"our write and its deletion": {
+			seen: func(o member.Observation) []member.Observation { return []member.Observation{o, {}} }, want: true,
+		},
+		"nothing": {
+			seen: func(member.Observation) []member.Observation { return nil },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eu := takes("eu")
+			w := newWorld(t, eu)
+			key := client.ObjectKeyFromObject(w.add(schema.GroupVersionKind{Version: "v1", Kind: "Widget"}, "a"))
+			d := w.dispatcher
+			q, err := newQueue("eu", d.opts, d.fresh, d.renderings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.gate.over(name, q.soon) // no worker takes what is queued
+			d.queues["eu"] = q
+			eu.ahead = func(written member.Observation) {
+				for _, seen := range tc.seen(written) {
+					d.Observed("eu", key, seen)
+				}
+				if len(q.early) > 0 {
+					t.Error("queued before the answer")
+				}
+			}
+			if _, err := q.Reconcile(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if len(eu.written()) != 1 {
+				t.Fatalf("written: %v", eu.written())
+			}
+			if got := len(q.early) == 1; got != tc.want {
+				t.Errorf("queued anew: %t, want %t", got, tc.want)
+			}
+			q.early = nil
+			d.Observed("eu", key, member.Observation{})
+			if len(q.early) != 1 {
+				t.Error("what is seen after the answer is not queued")
+			}
+		})
+	}
+}
+
 func TestAClusterThatIsBackWakesWhatNamesItAndWhatNamedIt(t *testing.T) {
 	got := woken([]string{"dropped"}, []hubv1.ResourceBinding{bindingFor("holds", "one", hubv1.TargetPresent)}, func(d *Dispatcher) {
 		d.WakeCluster(t.Context(), "eu")

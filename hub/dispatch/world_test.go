@@ -191,6 +191,7 @@ type fakeMember struct {
 	member.Cluster
 	name   string
 	answer func(ctx context.Context, object string) member.Outcome // nil: it takes everything at once
+	ahead  func(member.Observation)                                // unless nil, told of what was written before the answer is given
 
 	mu                   sync.Mutex
 	copies               map[string]member.Observation
@@ -249,6 +250,9 @@ func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Ou
 	}
 	m.copies[name] = member.Observation{Owner: in.Owner, OwnerUID: in.OwnerUID, UID: o.UID, ResourceVersion: o.ResourceVersion, Hash: "h", Digest: in.Digest}
 	m.order = append(m.order, name)
+	if m.ahead != nil {
+		m.ahead(m.copies[name])
+	}
 	return o
 }
 
