@@ -215,6 +215,21 @@ func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.Re
 	return &b
 }
 
+// change edits the binding of the object web, which replicas may write at the same time, and returns it.
+func (w *world) change(edit func(*hubv1.ResourceBinding)) *hubv1.ResourceBinding {
+	w.t.Helper()
+	var b hubv1.ResourceBinding
+	if err := w.client.Get(w.t.Context(), w.id("web").BindingKey(), &b); err != nil {
+		w.t.Fatal(err)
+	}
+	before := b.DeepCopy()
+	edit(&b)
+	if err := w.client.Patch(w.t.Context(), &b, client.MergeFrom(before)); err != nil {
+		w.t.Fatal(err)
+	}
+	return &b
+}
+
 func (w *world) eventually(what string, is func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.NewTimer(30 * time.Second) // only a failure takes so long

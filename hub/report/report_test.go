@@ -297,14 +297,13 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.applied(o, cluster, hubv1.HealthHealthy, two)
 	}
-	b := w.until("all rows", healthyEverywhere)
-	b.Spec.Clusters[1] = hubv1.BindingTarget{
-		Name: "b", State: hubv1.TargetAbsent,
-		Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
-	}
-	if err := w.client.Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	w.until("all rows", healthyEverywhere)
+	w.change(func(b *hubv1.ResourceBinding) {
+		b.Spec.Clusters[1] = hubv1.BindingTarget{
+			Name: "b", State: hubv1.TargetAbsent,
+			Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
+		}
+	})
 	w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
 	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
 	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
@@ -367,14 +366,9 @@ func TestAPlacementSaysHowFieldsAreMerged(t *testing.T) {
 	settings := hubv1.PlacementSpec{StatusAggregation: hubv1.StatusAggregation{
 		Reducers: []hubv1.StatusReducer{{Path: "/status/replicas", Reducer: hubv1.ReducerMax}, {Path: "/status/nowhere", Reducer: hubv1.ReducerCEL, Expression: "x"}},
 	}}
-	var b hubv1.ResourceBinding
-	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
-		t.Fatal(err)
-	}
-	b.Annotations = map[string]string{hubv1.SettingsAnnotation: settings.Settings()}
-	if err := w.client.Update(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	w.change(func(b *hubv1.ResourceBinding) {
+		b.Annotations = map[string]string{hubv1.SettingsAnnotation: settings.Settings()}
+	})
 	w.applied(o, "a", hubv1.HealthHealthy, two)
 	w.applied(o, "b", hubv1.HealthHealthy, three)
 	w.until("the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
@@ -439,14 +433,9 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := w.object("web", present("a"))
-	var b hubv1.ResourceBinding
-	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
-		t.Fatal(err)
-	}
-	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: w.namespace, Name: "p", UID: p.UID, Generation: 1}
-	if err := w.client.Update(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	w.change(func(b *hubv1.ResourceBinding) {
+		b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: w.namespace, Name: "p", UID: p.UID, Generation: 1}
+	})
 	w.applied(o, "a", hubv1.HealthHealthy, two)
 	w.until("the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
 
@@ -460,13 +449,9 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 	}
 
 	// The placement goes: what the scheduler has kept of it holds on.
-	if err := w.client.Get(t.Context(), w.id("web").BindingKey(), &b); err != nil {
-		t.Fatal(err)
-	}
-	b.Annotations = map[string]string{hubv1.SettingsAnnotation: p.Spec.Settings()}
-	if err := w.client.Update(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	w.change(func(b *hubv1.ResourceBinding) {
+		b.Annotations = map[string]string{hubv1.SettingsAnnotation: p.Spec.Settings()}
+	})
 	if err := w.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

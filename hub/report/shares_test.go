@@ -128,27 +128,23 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 	o := w.object("web", present("a"), present("b"))
 	all[0].applied(o, "a", hubv1.HealthHealthy, two)
 	all[1].applied(o, "b", hubv1.HealthHealthy, two)
-	b := w.until("both rows", healthyEverywhere)
+	w.until("both rows", healthyEverywhere)
 
-	b.Spec.Clusters[1] = hubv1.BindingTarget{
-		Name: "b", State: hubv1.TargetAbsent,
-		Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
-	}
-	if err := w.client.Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	w.change(func(b *hubv1.ResourceBinding) {
+		b.Spec.Clusters[1] = hubv1.BindingTarget{
+			Name: "b", State: hubv1.TargetAbsent,
+			Absent: &hubv1.Absence{Reason: hubv1.ReasonNotSelected, UID: o.GetUID(), Policy: hubv1.RemovalDelete},
+		}
+	})
 	withdrawn := func(s *hubv1.BindingStatus) bool {
 		row := s.Row("b")
 		return row != nil && row.Reason == hubv1.ReasonWithdrawn
 	}
 	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
-	b = w.until("the confirmation", withdrawn)
+	w.until("the confirmation", withdrawn)
 
 	// Another decision, which the leader takes up first.
-	b.Spec.Clusters = append(b.Spec.Clusters, present("c"))
-	if err := w.client.Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	b := w.change(func(b *hubv1.ResourceBinding) { b.Spec.Clusters = append(b.Spec.Clusters, present("c")) })
 	w.until("the confirmation again", func(s *hubv1.BindingStatus) bool {
 		return s.ObservedGeneration == b.Generation && s.Row("c") != nil && withdrawn(s)
 	})
