@@ -109,6 +109,28 @@ func TestADefinitionThatComesGoesAndComesBackWakesItsKindAlone(t *testing.T) {
 	}
 }
 
+func TestAKindThatIsDiscoveredForAMomentAfterItsDefinitionWentIsNotKept(t *testing.T) {
+	w := newWorld(t)
+	kind := schema.GroupVersionKind{Group: "lags.example.com", Version: "v1", Kind: "Thing"}
+	crd := definition(kind, objectOf(nil))
+	w.watched(kind)
+	w.install(crd)
+	until(t, "the kind", func() bool { return isServed(w.kinds, kind) })
+	answer, err := w.disco.DiscoveryInterface.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	must(t, err)
+	w.disco.old.Store(answer)
+	for len(w.woken) > 0 {
+		<-w.woken
+	}
+	must(t, w.admin.Delete(t.Context(), crd.DeepCopy()))
+	w.wakes(kind) // its end is known
+	if !isServed(w.kinds, kind) {
+		t.Fatal("the old answer does not count")
+	}
+	w.disco.old.Store(nil)
+	until(t, "its end", func() bool { return !isServed(w.kinds, kind) })
+}
+
 func TestNothingIsWatchedForBuiltInKindsOrWhenNoKindIsInUse(t *testing.T) {
 	w := newWorld(t)
 	w.kinds.Use(corev1.SchemeGroupVersion.WithKind("ConfigMap"), true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,21 @@ type world struct {
 	admin client.Client
 	kinds *served.Kinds
 	woken chan schema.GroupKind
+	disco *lagging
+}
+
+// lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a definition went.
+type lagging struct {
+	discovery.DiscoveryInterface
+	old atomic.Pointer[metav1.APIResourceList]
+}
+
+// ServerResourcesForGroupVersion implements discovery.DiscoveryInterface.
+func (l *lagging) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	if old := l.old.Load(); old != nil {
+		return old, nil
+	}
+	return l.DiscoveryInterface.ServerResourcesForGroupVersion(version)
 }
 
 func newWorld(t *testing.T) *world {
@@ -52,13 +68,14 @@ func (w *world) as(config *rest.Config) (*served.Kinds, chan schema.GroupKind) {
 	must(w.T, err)
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
 	must(w.T, err)
+	w.disco = &lagging{DiscoveryInterface: disco}
 	definitions, err := dynamic.NewForConfig(served.MetadataOnly(config))
 	must(w.T, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	w.Cleanup(cancel)
 	woken := make(chan schema.GroupKind, 1000)
 	return served.New(ctx, served.Options{
-		Discovery: disco, HTTP: http, Definitions: definitions, OnChange: func(gk schema.GroupKind) { woken <- gk },
+		Discovery: w.disco, HTTP: http, Definitions: definitions, OnChange: func(gk schema.GroupKind) { woken <- gk },
 	}), woken
 }
 

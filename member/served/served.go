@@ -137,11 +137,12 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known = k.known(gvk)
-	if known.changes == changes {
+	switch {
+	case known.changes != changes:
+	case found == nil:
+		known.resource, known.missing = nil, time.Now()
+	case !known.gone: // a kind is discovered for a moment after its definition went, and no event tells the end of that
 		known.resource, known.missing = found, time.Time{}
-		if found == nil {
-			known.missing = time.Now()
-		}
 	}
 	if found != nil {
 		known.hasStatus = found.HasStatus // what was asked during a change is better than nothing
