@@ -55,7 +55,8 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 		fights: newFights(opts.Clock),
 		gate:   newGate(cluster, opts.Workers, opts.Clock),
 		ended:  make(chan struct{}),
-		memory: map[types.NamespacedName]*kept{}, atWork: map[types.NamespacedName]*member.Observation{}, vanished: map[types.NamespacedName]*member.Observation{}, awaiting: map[schema.GroupVersionKind]int{},
+		memory: map[types.NamespacedName]*kept{}, atWork: map[types.NamespacedName]*member.Observation{},
+		vanished: map[types.NamespacedName]*member.Observation{}, awaiting: map[schema.GroupVersionKind]int{},
 	}
 	yes := true
 	c, err := controller.NewTypedUnmanaged("dispatch", controller.TypedOptions[types.NamespacedName]{
@@ -147,8 +148,8 @@ func (q *queue) finish(key types.NamespacedName) {
 
 // addUnlessOurs queues a key whose copy was seen changed, unless that is the last write of ours.
 func (q *queue) addUnlessOurs(key types.NamespacedName, seen member.Observation) {
-	if m := q.recall(key); !m.wrote(seen) {
-		q.add(key, normalPriority+rank(m.gvk.GroupKind()))
+	if !q.recall(key).wrote(seen) {
+		q.add(key, normalPriority+q.rankOf(key))
 	}
 }
 

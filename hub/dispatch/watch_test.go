@@ -144,10 +144,6 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 }
 
 func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.T) {
-	others := func(o member.Observation) member.Observation {
-		o.ResourceVersion, o.Hash = "0", "i"
-		return o
-	}
 	tests := map[string]struct {
 		seen func(written member.Observation) []member.Observation
 		want bool
@@ -156,7 +152,11 @@ func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.
 			seen: func(o member.Observation) []member.Observation { return []member.Observation{o} },
 		},
 		"somebody's change, which our write takes back": {
-			seen: func(o member.Observation) []member.Observation { return []member.Observation{others(o), o} },
+			seen: func(o member.Observation) []member.Observation {
+				before := o
+				before.ResourceVersion, before.Hash = "0", "i"
+				return []member.Observation{before, o}
+			},
 		},
 		"our write and somebody's change of it": {
 			seen: func(o member.Observation) []member.Observation {

@@ -115,8 +115,10 @@ func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool)
 		return
 	}
 	kind.changes++
-	kind.resource, kind.missing, kind.gone, kind.troubled, kind.changed = nil, time.Time{}, gone, gone, time.Time{}
-	if !gone {
+	kind.resource, kind.missing, kind.went, kind.troubled, kind.changed = nil, time.Time{}, time.Time{}, gone, time.Time{}
+	if gone {
+		kind.went = time.Now()
+	} else {
 		kind.changed = time.Now()
 	}
 	switch {
@@ -173,7 +175,7 @@ func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last b
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	moved := kind.changes != changes
-	if k.kinds[gvk] != kind || !moved && (last || kind.gone) {
+	if k.kinds[gvk] != kind || !moved && (last || !kind.went.IsZero()) {
 		kind.nudge = nil
 		return kind.changes, false, true
 	}

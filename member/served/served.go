@@ -69,8 +69,8 @@ type kind struct {
 	troubled bool
 	// nudge hastens the goroutine that wakes those that use the kind; nil if there is none.
 	nudge chan struct{}
-	// gone is true if the last event was the end of the definition.
-	gone bool
+	// went is when the definition went, or another one of the group while the resource was not known; zero if the last event was another.
+	went time.Time
 	// changed is when the definition last came or changed, zero if that was not seen.
 	changed time.Time
 
@@ -97,6 +97,9 @@ const (
 	// server has none.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
+	// stillDiscovered is for how long a kind may still be discovered after its definition went. No event tells the end of that, so such an
+	// answer is not kept.
+	stillDiscovered = 10 * time.Second
 )
 
 // New returns a Kinds that knows nothing yet. Its watch ends with ctx.
@@ -141,7 +144,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	case known.changes != changes:
 	case found == nil:
 		known.resource, known.missing = nil, time.Now()
-	case !known.gone: // a kind is discovered for a moment after its definition went, and no event tells the end of that
+	case time.Since(known.went) > stillDiscovered:
 		known.resource, known.missing = found, time.Time{}
 	}
 	if found != nil {
