@@ -131,6 +131,27 @@ func TestAKindThatIsDiscoveredForAMomentAfterItsDefinitionWentIsNotKept(t *testi
 	until(t, "its end", func() bool { return !isServed(w.kinds, kind) })
 }
 
+func TestAKindIsKeptAgainAfterAnotherOfItsGroupWent(t *testing.T) {
+	w := newWorld(t)
+	kind := schema.GroupVersionKind{Group: "siblings.example.com", Version: "v1", Kind: "Thing"}
+	sibling := definition(kind, objectOf(nil))
+	sibling.Name, sibling.Spec.Names.Plural, sibling.Spec.Names.Kind = "siblings."+kind.Group, "siblings", "Sibling"
+	w.watched(kind)
+	w.install(sibling)
+	w.install(definition(kind, objectOf(nil)))
+	until(t, "the kind", func() bool { return isServed(w.kinds, kind) })
+	for len(w.woken) > 0 {
+		<-w.woken
+	}
+	w.kinds.Forget(kind)
+	must(t, w.admin.Delete(t.Context(), sibling))
+	w.wakes(kind) // the definition might have been its own
+	until(t, "an answer from memory", func() bool {
+		before := w.disco.asked.Load()
+		return isServed(w.kinds, kind) && w.disco.asked.Load() == before
+	})
+}
+
 func TestNothingIsWatchedForBuiltInKindsOrWhenNoKindIsInUse(t *testing.T) {
 	w := newWorld(t)
 	w.kinds.Use(corev1.SchemeGroupVersion.WithKind("ConfigMap"), true)

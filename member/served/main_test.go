@@ -39,11 +39,13 @@ type world struct {
 // lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a definition went.
 type lagging struct {
 	discovery.DiscoveryInterface
-	old atomic.Pointer[metav1.APIResourceList]
+	old   atomic.Pointer[metav1.APIResourceList]
+	asked atomic.Int32
 }
 
 // ServerResourcesForGroupVersion implements discovery.DiscoveryInterface.
 func (l *lagging) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	l.asked.Add(1)
 	if old := l.old.Load(); old != nil {
 		return old, nil
 	}
