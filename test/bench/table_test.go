@@ -62,6 +62,8 @@ Hanse v0.1, Kubernetes v1.36.1, etcd 3.6.8, go1.26.
 | create: p50 | at most 2 s | 0.90 s | yes |
 | create: p99 | at most 4 s | 2.40 s | yes |
 | create: CPU per copy over all CPU of a raw copy | at most 0.6 | 0.31 | yes |
+| create: p50 over raw's time for all | at most 0.8 | 0.36 | yes |
+| create: p99 over raw's time for all | at most 1.6 | 0.96 | yes |
 | single create: p50 | at most 0.1 s | 0.03 s | yes |
 | single create: p99 | at most 0.3 s | 0.06 s | yes |
 | restart: hub writes | at most 0 | 1.00 | no |
