@@ -173,6 +173,7 @@ func (r *reviewing) grant(user, name string, rules ...rbacv1.PolicyRule) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	})
+	apiserver.AwaitRights(r.T, r.config, user, "shop", rules...)
 }
 
 func sizes(name, value string) *hubv1.OverridePolicy {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -167,6 +168,9 @@ func (w *world) user(name string, rights []rbacv1.PolicyRule, onMembers []rbacv1
 	must(w.T, hub.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: everywhere}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everywhere},
 	}))
+	user := serviceaccount.MakeUsername(w.ns, name)
+	apiserver.AwaitRights(w.T, hubConfig, user, w.ns, rights...)
+	apiserver.AwaitRights(w.T, hubConfig, user, "", onMembers...)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
 	must(w.T, hub.SubResource("token").Create(ctx, account, request))
 	return request.Status.Token

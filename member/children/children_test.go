@@ -81,14 +81,15 @@ func owned(name, kind string, owner types.UID) metav1.ObjectMeta {
 func (w *world) granted(resources ...string) dynamic.Interface {
 	w.Helper()
 	ctx := w.Context()
+	rule := rbacv1.PolicyRule{APIGroups: []string{"", "apps", "batch"}, Resources: resources, Verbs: []string{"get", "list"}}
 	role := must[*rbacv1.ClusterRole](w.T)(w.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "apps", "batch"}, Resources: resources, Verbs: []string{"get", "list"}}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}, Rules: []rbacv1.PolicyRule{rule},
 	}, metav1.CreateOptions{}))
 	must[*rbacv1.ClusterRoleBinding](w.T)(w.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}},
 	}, metav1.CreateOptions{}))
+	apiserver.AwaitRights(w.T, apiServer, role.Name, "", rule)
 	config := rest.CopyConfig(apiServer)
 	config.Impersonate = rest.ImpersonationConfig{UserName: role.Name, Groups: []string{"system:authenticated"}}
 	return dynamic.NewForConfigOrDie(config)

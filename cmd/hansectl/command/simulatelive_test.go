@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // reader gives a user of the hub no more than these rules, and returns his kubeconfig.
@@ -28,6 +29,7 @@ func reader(t *testing.T, name string, rules ...rbacv1.PolicyRule) string {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 	})
+	apiserver.AwaitRights(t, onHub.env.Config, name, "", rules...)
 	user, err := onHub.env.AddUser(envtest.User{Name: name}, onHub.env.Config)
 	must(t, err)
 	text, err := user.KubeConfig()

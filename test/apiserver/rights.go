@@ -1,0 +1,35 @@
+package apiserver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// AwaitRights returns once the API server grants a user what these rules say, in a namespace if it is not empty: the authorizer follows roles and
+// bindings by watches, so it may refuse what the answer to their creation promised. Of each list in a rule the first entry is asked about.
+func AwaitRights(t *testing.T, admin *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	reviews := kubernetes.NewForConfigOrDie(admin).AuthorizationV1().SubjectAccessReviews()
+	for _, rule := range rules {
+		asked := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0]}
+		if len(rule.ResourceNames) > 0 {
+			asked.Name = rule.ResourceNames[0]
+		}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: asked}}
+		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+			answer, err := reviews.Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
+		if err != nil {
+			t.Fatalf("waiting until %s may %s %s in namespace %q: %v", user, asked.Verb, asked.Resource, namespace, err)
+		}
+	}
+}
