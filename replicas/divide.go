@@ -18,7 +18,7 @@ type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled says that the capacities may be a passing thing: shares that are a division of the total as they are stay.
+	// Unsettled says that only capacities differ, and may be a passing thing: shares that are a division of the total as they are stay.
 	Unsettled bool
 	// Key and Rebalance are for KubeFed: who comes first among equals, and whether shares that are held count.
 	Key       string

@@ -127,6 +127,12 @@ type Division struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
+
+	// termsHash is one of how the placement divides and of what one replica asks for. Set for Capacity and Pack: while it is the same, shares
+	// that add up outlast what clusters offer for a moment only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TermsHash string `json:"termsHash,omitempty"`
 }
 
 // Divides says whether clusters get shares.

@@ -37,7 +37,7 @@ func (f facts) divide(p *plan, d *placement.Decision, winner hubv1.PlacementObje
 	if err != nil {
 		return 0, 0, err
 	}
-	in, err := f.divisible(p, d, spec, field)
+	in, by, err := f.divisible(p, d, spec, field)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -48,7 +48,7 @@ func (f facts) divide(p *plan, d *placement.Decision, winner hubv1.PlacementObje
 	if f.replayed != nil {
 		f.replayed.Division = &ReplayedDivision{Field: field, Input: in, Result: division}
 	}
-	p.spec.Division = &hubv1.Division{Path: field.Path}
+	p.spec.Division = by
 	p.spec.Clusters = slices.DeleteFunc(p.spec.Clusters, func(e hubv1.BindingTarget) bool {
 		return e.State == hubv1.TargetPresent && division.Shares[e.Name] == 0 && field.Total > 0 && f.spec().Target(e.Name) == nil
 	})
@@ -61,24 +61,29 @@ func (f facts) divide(p *plan, d *placement.Decision, winner hubv1.PlacementObje
 	return division.Rest, field.Total, nil
 }
 
-// divisible gathers what a division depends on.
-func (f facts) divisible(p *plan, d *placement.Decision, spec *hubv1.PlacementSpec, field replicas.Field) (replicas.Input, error) {
+// divisible gathers what a division depends on, and what the binding says of it.
+func (f facts) divisible(p *plan, d *placement.Decision, spec *hubv1.PlacementSpec, field replicas.Field) (replicas.Input, *hubv1.Division, error) {
 	way := spec.Replicas.Way()
+	by := &hubv1.Division{Path: field.Path}
 	in := replicas.Input{By: way.By, Total: field.Total, Key: f.id.Namespace + "/" + f.id.Name, Rebalance: ptr.Deref(way.Rebalance, false)}
 	terms, err := replicas.TermsOf(way)
 	if err != nil {
-		return in, err
+		return in, nil, err
 	}
 	room := func(*replicas.Cluster, *hubv1.MemberCluster) {}
 	if fits(spec) {
 		requests, err := replicas.Requests(&spec.Replicas, f.template)
 		if err != nil {
-			return in, err
+			return in, nil, err
 		}
+		if by.TermsHash, err = replicas.TermsHash(way, requests); err != nil {
+			return in, nil, err
+		}
+		sameTerms := f.spec().Division != nil && *f.spec().Division == *by
 		room = func(c *replicas.Cluster, m *hubv1.MemberCluster) {
 			allocatable, known, wait := f.capacities.of(m, f.now)
 			c.Room = replicas.Room(allocatable, requests)
-			in.Unsettled = in.Unsettled || wait > 0
+			in.Unsettled = in.Unsettled || wait > 0 && sameTerms
 			p.again = earlier(p.again, wait)
 			if !known {
 				c.Room = ptr.Deref(c.Held, 0) // nobody has looked at its nodes
@@ -107,7 +112,7 @@ func (f facts) divisible(p *plan, d *placement.Decision, spec *hubv1.PlacementSp
 		}
 		in.Clusters = append(in.Clusters, c)
 	}
-	return in, nil
+	return in, by, nil
 }
 
 // fits says whether the division asks how many replicas fit into a cluster.

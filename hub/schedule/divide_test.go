@@ -300,32 +300,38 @@ func TestSharesStayWhileCapacityIsUnsettled(t *testing.T) {
 		return out
 	}
 	var c capacities
-	at := func(after time.Duration, size, eu, sg int64) (string, time.Duration) {
+	at := func(after time.Duration, size, asks, eu, sg int64) (string, time.Duration) {
 		in.clusters = said(eu, sg)
+		in.placements[0].PlacementSpec().Replicas.Requests[corev1.ResourceCPU] = *resource.NewQuantity(asks, resource.DecimalSI)
 		f := in.facts()
 		f.capacities, f.now = &c, now.Add(after)
 		f.template.Object["spec"] = map[string]any{"size": size}
 		p := decide(f)
 		in.binding = divided(p.spec.Clusters...)
+		in.binding.Spec.Division = p.spec.Division
 		return shares(p.spec), p.again
 	}
 	steps := []struct {
-		after        time.Duration
-		size, eu, sg int64
-		want         string
-		again        time.Duration
-		why          string
+		after              time.Duration
+		size, asks, eu, sg int64
+		want               string
+		again              time.Duration
+		why                string
 	}{
-		{0, 12, 30, 10, "eu=6 sg=6", 5 * time.Minute, "after a start the shares stay"},
-		{time.Minute, 13, 30, 10, "eu=9 sg=4", 4 * time.Minute, "unless the number changes"},
-		{5 * time.Minute, 13, 30, 10, "eu=9 sg=4", 0, "settled"},
-		{6 * time.Minute, 13, 10, 10, "eu=9 sg=4", 5 * time.Minute, "nodes go"},
-		{8 * time.Minute, 13, 30, 10, "eu=9 sg=4", 0, "and are back"},
-		{9 * time.Minute, 13, 10, 10, "eu=9 sg=4", 5 * time.Minute, "and go again"},
-		{14 * time.Minute, 13, 10, 10, "eu=7 sg=6", 0, "for good"},
+		{0, 12, 1, 30, 10, "eu=6 sg=6", 5 * time.Minute, "after a start the shares stay"},
+		{time.Minute, 13, 1, 30, 10, "eu=9 sg=4", 4 * time.Minute, "unless the number changes"},
+		{2 * time.Minute, 13, 3, 30, 10, "eu=10 sg=3", 3 * time.Minute, "or what one replica asks for"},
+		{3 * time.Minute, 12, 1, 30, 10, "eu=9 sg=3", 2 * time.Minute, "and again"},
+		{5 * time.Minute, 12, 1, 30, 10, "eu=9 sg=3", 0, "settled"},
+		{6 * time.Minute, 12, 1, 10, 10, "eu=9 sg=3", 5 * time.Minute, "nodes go"},
+		{8 * time.Minute, 12, 1, 30, 10, "eu=9 sg=3", 0, "and are back"},
+		{9 * time.Minute, 12, 1, 10, 10, "eu=9 sg=3", 5 * time.Minute, "and go again"},
+		{14 * time.Minute, 12, 1, 10, 10, "eu=6 sg=6", 0, "for good"},
 	}
+	at(0, 12, 1, 30, 10)
+	in.binding.Spec.Clusters, c = divided(share("eu", 6), share("sg", 6)).Spec.Clusters, capacities{} // the hub is started anew
 	for _, s := range steps {
-		if got, again := at(s.after, s.size, s.eu, s.sg); got != s.want || again != s.again {
+		if got, again := at(s.after, s.size, s.asks, s.eu, s.sg); got != s.want || again != s.again {
 			t.Errorf("%s: %q, again in %s; want %q, %s", s.why, got, again, s.want, s.again)
 		}
 	}

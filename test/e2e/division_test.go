@@ -215,6 +215,27 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 	})
 }
 
+// hubHasSeen waits until the hub has what these MemberClusters say in its memory, of which an answer to a read shows nothing: watches of other
+// kinds may come before theirs. It gives each a taint that no placement minds.
+func hubHasSeen(t *testing.T, clusters ...string) {
+	t.Helper()
+	for _, name := range clusters {
+		m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		taint := func(taints string) error {
+			return suite.Hub.Patch(context.WithoutCancel(t.Context()), m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`)))
+		}
+		t.Cleanup(func() { must(t, taint(`null`)) })
+		must(t, taint(`[{"key":"example.com/seen","effect":"PreferNoSchedule"}]`))
+		eventually(t, normal, func() error {
+			err := suite.Hub.Get(t.Context(), client.ObjectKeyFromObject(m), m)
+			if err == nil && m.Status.ObservedGeneration != m.Generation {
+				err = fmt.Errorf("the hub has not seen generation %d of MemberCluster %s", m.Generation, name)
+			}
+			return err
+		})
+	}
+}
+
 // Frankfurt has two of its three nodes cordoned, so that a third as much fits there as elsewhere.
 func TestADeploymentIsDividedByCapacity(t *testing.T) {
 	ctx := t.Context()
@@ -247,6 +268,7 @@ func TestADeploymentIsDividedByCapacity(t *testing.T) {
 		}
 		return nil
 	})
+	hubHasSeen(t, singapore, shanghai, frankfurt)
 	d := deployment(ns, "web")
 	must(t, unstructured.SetNestedField(d.Object, int64(14), "spec", "replicas"))
 	containers := []any{map[string]any{"name": "web", "image": "example.org/web:1", "resources": map[string]any{"requests": map[string]any{"cpu": "4"}}}}
@@ -262,8 +284,9 @@ func TestADeploymentIsDividedByCapacity(t *testing.T) {
 
 	// With requests that are stated and larger, the same fleet has room for 3, 3 and 1 only, and says so.
 	big := resource.NewQuantity(perNode, resource.DecimalSI).String()
-	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":{"requests":{"cpu":%q}}}}`, big))))
 	scaleOnHub(t, d, "replicas", 9)
+	eventually(t, normal, func() error { return sharesAre(ctx, d, map[string]int64{singapore: 4, shanghai: 4, frankfurt: 1}) })
+	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":{"requests":{"cpu":%q}}}}`, big))))
 	eventually(t, normal, func() error { return sharesAre(ctx, d, map[string]int64{singapore: 3, shanghai: 3, frankfurt: 1}) })
 	eventually(t, normal, func() error {
 		return says(ctx, d, hubv1.ConditionScheduled, metav1.ConditionFalse, hubv1.ReasonReplicasUnplaced, "3 of 3 clusters; 2 of 9 replicas have no room")
