@@ -151,6 +151,8 @@ spec:
 		var p hubv1.Placement
 		must(t, suite.Hub.Get(ctx, types.NamespacedName{Namespace: ns, Name: "widgets"}, &p))
 		must(t, suite.Hub.Patch(ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":true}}}`))))
+		// A hub that has not seen the suspension puts the change back, and then nothing differs.
+		eventually(t, normal, func() error { return observedPlacement(ctx, &p) })
 		copied, err := on(ctx, shanghai, w)
 		must(t, err)
 		eventually(t, normal, func() error {
