@@ -100,8 +100,11 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 		}
 	}
 	want := map[string][]rbacv1.PolicyRule{
-		"ClusterRole /hanse-view":      {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
-		"Role hanse-system/hanse-view": {{APIGroups: []string{""}, Resources: []string{"services/proxy"}, ResourceNames: []string{viewService}, Verbs: []string{"create"}}},
+		"ClusterRole /hanse-view": {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
+		"Role hanse-system/hanse-view": {
+			{APIGroups: []string{""}, Resources: []string{"services/proxy"}, ResourceNames: []string{viewService}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{hubName}, Verbs: []string{"get"}},
+		},
 	}
 	if diff := cmp.Diff(want, granted); diff != "" {
 		t.Errorf("roles (-want +chart):\n%s", diff)

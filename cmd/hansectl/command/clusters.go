@@ -44,6 +44,9 @@ func getClusters(ctx context.Context, h *hub, out output) error {
 	} else if err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
+	if err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
 	objects, err := countObjects(ctx, c)
 	if err != nil {
 		fmt.Fprintf(h.streams.ErrOut, "warning: the objects of each cluster cannot be counted: %v\n", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ func newStatus(h *hub) *cobra.Command {
   GEN      generation of the hub object that the cluster holds / that the hub has
   APPLIED  whether the cluster holds what is desired now
   READY    replicas that are ready / replicas that there are; ? if that is the last known number
-  AS OF    live, or how long ago the cluster was last heard
+  AS OF    live, or how long ago the cluster was last heard; if no hub runs, how long ago one did
 
 With --watch it is shown again whenever it changes, until you press Ctrl-C or nothing is left of the object: on a terminal in place, else one
 after the other.
@@ -112,7 +113,11 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
 		return found, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	found = view.Of(id, object, binding, members.Items)
+	silence, err := h.silence(ctx, c, time.Now())
+	if err != nil {
+		return found, err
+	}
+	found = view.Of(id, object, binding, members.Items, silence)
 	if binding == nil {
 		around, err := h.surroundings(ctx, c, id.Namespace)
 		if err != nil {

@@ -1,12 +1,19 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -31,8 +38,18 @@ func settings(t *testing.T) (*corev1.ConfigMap, *hubv1.ResourceBinding) {
 	return object, binding
 }
 
+// aHubRan makes the Lease of a hub that renewed it at a time.
+func aHubRan(t *testing.T, at time.Time) {
+	t.Helper()
+	apply(t, onHub, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("hanse-hub-1_x"), LeaseDurationSeconds: ptr.To[int32](13), RenewTime: &metav1.MicroTime{Time: at}},
+	})
+}
+
 func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 	fresh(t)
+	aHubRan(t, time.Now())
 	object, binding := settings(t)
 
 	t.Run("without a binding it says why", func(t *testing.T) {
@@ -82,5 +99,90 @@ func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 		refused(t, err, "the hub has no ConfigMap shop/other")
 		_, err = hansectl(t, "status", "prometheus", "web")
 		refused(t, err, `the hub does not serve a kind "prometheus"`)
+	})
+}
+
+func TestStatusSaysWhetherAHubRuns(t *testing.T) {
+	fresh(t)
+	_, binding := settings(t)
+	apply(t, onHub, binding)
+	binding.Status = hubv1.BindingStatus{Clusters: []hubv1.ClusterRow{{Name: "ap-se-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}}}
+	must(t, onHub.Status().Update(t.Context(), binding))
+	const row = "ap-se-1    -        -     True      -       Healthy   %s"
+	status := []string{"status", "cm", "settings", "-n", "shop"}
+
+	t.Run("none ever did", func(t *testing.T) {
+		out, err := hansectl(t, status...)
+		must(t, err)
+		wants(t, out, "Hub:       no hub has run yet, or its Lease is gone", fmt.Sprintf(row, "- "))
+	})
+	t.Run("one does", func(t *testing.T) {
+		aHubRan(t, time.Now().Add(-20*time.Second)) // as the user's clock has it
+		out, err := hansectl(t, status...)
+		must(t, err)
+		wants(t, out, fmt.Sprintf(row, "live"))
+		if strings.Contains(out, "Hub:") {
+			t.Errorf("a hub runs, and it says\n%s", out)
+		}
+	})
+	t.Run("none does any more", func(t *testing.T) {
+		aHubRan(t, time.Now().Add(-150*time.Minute))
+		out, err := hansectl(t, status...)
+		must(t, err)
+		wants(t, out, "Hub:       no hub has run for 150m: nothing here is newer", fmt.Sprintf(row, "150m"))
+		for _, args := range [][]string{{"get", "clusters"}, {"top"}} {
+			out, err := hansectl(t, args...)
+			must(t, err)
+			wants(t, out, "warning: no hub has run for 150m: nothing here is newer")
+		}
+		out, err = hansectl(t, append(status, "-o", "json")...)
+		must(t, err)
+		var s view.Status
+		must(t, json.Unmarshal([]byte(out), &s))
+		if s.Silence == nil || s.Silence.Since == nil || s.Clusters[0].LastObservedTime == nil || s.Clusters[0].Away {
+			t.Errorf("got silence %v, row %+v", s.Silence, s.Clusters[0])
+		}
+	})
+	t.Run("who may not see the Lease is warned, and the chart has a role that lets him see it", func(t *testing.T) {
+		const warning = "warning: whether a hub runs is not known: "
+		aHubRan(t, time.Now().Add(-150*time.Minute))
+		user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "tenant"}}
+		asTenant := func(asWanted func(out string) bool) {
+			t.Helper()
+			var out string
+			err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+				var err error
+				out, err = hansectl(t, append(status, "--as", "tenant", "--as-group", "system:authenticated")...)
+				return err == nil && asWanted(out), nil // the API server takes a moment to know its roles
+			})
+			if err != nil {
+				t.Errorf("%v: it says last\n%s", err, out)
+			}
+		}
+		apply(t, onHub, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tenant"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+			{APIGroups: []string{"hanse.dev"}, Resources: []string{"resourcebindings"}, Verbs: []string{"get"}},
+		}})
+		apply(t, onHub, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tenant"},
+			Subjects:   user,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "tenant"},
+		})
+		asTenant(func(out string) bool {
+			return strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "live"))
+		})
+		for _, o := range render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
+			if o.GetKind() == "Role" {
+				apply(t, onHub, o)
+			}
+		}
+		apply(t, onHub, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "tenant"},
+			Subjects:   user,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hanse-view"},
+		})
+		asTenant(func(out string) bool {
+			return !strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "150m"))
+		})
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,13 +81,6 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 	return release, err
 }
 
-// holder is what a Lease says, as far as it matters here.
-type holder struct {
-	name    string // empty if nobody holds it
-	renewed time.Time
-	lasts   time.Duration
-}
-
 var errLed = errors.New("a hub is running that this cannot stop: end it, then run this again")
 
 // watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it lasts.
@@ -116,16 +108,11 @@ func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 
 // awaitNoLeader returns when no hub acts any more.
 func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
-	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}
 	seen := watching{free: u.patience.free}
 	_, err := await(ctx, u.hub.streams.Out, u.patience.lease, func(ctx context.Context) (string, bool, error) {
-		var lease coordinationv1.Lease
-		if err := client.IgnoreNotFound(hub.Get(ctx, key, &lease)); err != nil {
-			return "", false, fmt.Errorf("reading Lease %s: %w", key, err)
-		}
-		now := holder{name: ptr.Deref(lease.Spec.HolderIdentity, ""), lasts: time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second}
-		if lease.Spec.RenewTime != nil {
-			now.renewed = lease.Spec.RenewTime.Time
+		now, err := readHolder(ctx, hub)
+		if err != nil {
+			return "", false, err
 		}
 		over, err := seen.see(now, time.Now())
 		switch {

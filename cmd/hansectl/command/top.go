@@ -60,6 +60,9 @@ func (h *hub) top(ctx context.Context, out output, limit int) error {
 	case err != nil:
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
+	if err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
 	top := view.NewTop(members.Items)
 	visit := func(b hubv1.BindingObject) { top.Add(b) }
 	if namespace := *h.flags.Namespace; namespace != "" {

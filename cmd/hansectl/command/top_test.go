@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,6 +13,7 @@ import (
 
 func TestTopReadsTheHub(t *testing.T) {
 	fresh(t)
+	aHubRan(t, time.Now())
 	_, binding := settings(t)
 	apply(t, onHub, binding)
 	binding.Status = hubv1.BindingStatus{
@@ -50,6 +52,7 @@ func TestTopReadsTheHub(t *testing.T) {
 
 func TestWideStatusShowsUIDAndDigest(t *testing.T) {
 	fresh(t)
+	aHubRan(t, time.Now())
 	_, binding := settings(t)
 	apply(t, onHub, binding)
 	binding.Status = hubv1.BindingStatus{Clusters: []hubv1.ClusterRow{

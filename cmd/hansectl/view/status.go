@@ -17,6 +17,8 @@ import (
 // Status is what `status` shows of one object.
 type Status struct {
 	Object Object `json:"object"`
+	// Silence is absent while a hub runs, and for users who may not know.
+	Silence *Silence `json:"silence,omitempty"`
 	// NotFederated says why there is no binding; every field below is empty then.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
 
@@ -31,6 +33,12 @@ type Status struct {
 	Regions    []Region              `json:"regions,omitempty"`
 	OnObject   *OnObject             `json:"onObject,omitempty"`
 	Waiting    []Wait                `json:"waiting,omitempty"`
+}
+
+// Silence means that no hub renews its Lease: what is shown is what one wrote last.
+type Silence struct {
+	// Since is when the Lease was last renewed; absent if it never was.
+	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // Object names a hub object.
@@ -75,7 +83,8 @@ type Row struct {
 	Reason     string                 `json:"reason,omitempty"`
 	Message    string                 `json:"message,omitempty"`
 	// Away is true while the hub does not hear the cluster: the row says what was last known.
-	Away               bool         `json:"away,omitempty"`
+	Away bool `json:"away,omitempty"`
+	// LastObservedTime is as of when the row is; absent while it is live, and if that is not known.
 	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 	// UID of the copy, and Digest of the manifest that it was last confirmed to be made from.
@@ -83,12 +92,13 @@ type Row struct {
 	Digest string    `json:"digest,omitempty"`
 
 	unheard bool // the cluster has not reported on the object
+	silent  bool // no hub runs that would hear it
 }
 
 // Replicas sums up the rows that have replicas.
 type Replicas struct {
 	ReadyLive      int64 `json:"readyLive"`
-	ReadyLastKnown int64 `json:"readyLastKnown"` // on clusters that are away
+	ReadyLastKnown int64 `json:"readyLastKnown"` // on clusters that are away, or all while no hub runs
 	Total          int64 `json:"total"`
 }
 
@@ -123,9 +133,9 @@ type Wait struct {
 	Away bool `json:"away,omitempty"`
 }
 
-// Of returns the status of an object. object is nil if it is deleted, binding is nil if there is none.
-func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) Status {
-	s := Status{Object: objectOf(id, object)}
+// Of returns the status of an object. object is nil if it is deleted, binding is nil if there is none, silence is nil while a hub runs.
+func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster, silence *Silence) Status {
+	s := Status{Object: objectOf(id, object), Silence: silence}
 	if binding == nil {
 		return s
 	}
@@ -142,7 +152,7 @@ func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv
 		if t.State == hubv1.TargetPresent {
 			summary.Desired++
 		}
-		s.Clusters = append(s.Clusters, rowOf(t, status.Row(t.Name), byName[t.Name]))
+		s.Clusters = append(s.Clusters, rowOf(t, status.Row(t.Name), byName[t.Name]).during(silence))
 	}
 	s.Summary = &summary
 	slices.SortFunc(s.Clusters, func(a, b Row) int { return cmp.Compare(a.Cluster, b.Cluster) })
@@ -207,6 +217,21 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) R
 	return row
 }
 
+// during dates a row that would be live if a hub ran.
+func (r Row) during(silence *Silence) Row {
+	if silence == nil {
+		return r
+	}
+	r.silent = true
+	if !r.unheard && !r.Away {
+		r.LastObservedTime = silence.Since
+	}
+	return r
+}
+
+// lastKnown is true for a row that may say what is no longer so.
+func (r Row) lastKnown() bool { return r.Away || r.silent }
+
 // away is true for a cluster of which the hub says that it does not answer.
 func away(m *hubv1.MemberCluster) bool {
 	if m == nil {
@@ -225,7 +250,7 @@ func sum(rows []Row) *Replicas {
 		}
 		found = true
 		r.Total += *row.Replicas
-		if row.Away {
+		if row.lastKnown() {
 			r.ReadyLastKnown += *row.Ready
 		} else {
 			r.ReadyLive += *row.Ready

@@ -24,6 +24,9 @@ func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
 func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	fmt.Fprintln(w, strings.Join(s.header(), gap))
+	if s.Silence != nil {
+		line(w, "Hub", s.Silence.Text(now))
+	}
 	if s.NotFederated != nil {
 		s.NotFederated.write(w)
 		return
@@ -36,7 +39,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		}
 		table(w, append(header, "WHY"), s.rows(now, wide))
 	}
-	for _, line := range [][2]string{
+	for _, part := range [][2]string{
 		{"Regions", s.regions(wide)},
 		{"On object", s.onObject()},
 		{"Scheduled", s.scheduled()},
@@ -45,10 +48,17 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		{"Waiting", s.waits()},
 		{"Give up", s.giveUp()},
 	} {
-		if line[1] != "" {
-			fmt.Fprintf(w, "%-10s %s\n", line[0]+":", printable(line[1]))
-		}
+		line(w, part[0], part[1])
 	}
+}
+
+// Text says what this means for all that is shown.
+func (s Silence) Text(now time.Time) string {
+	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
+	if s.Since == nil {
+		return "no hub has run yet, or its Lease is gone: " + so
+	}
+	return fmt.Sprintf("no hub has run for %s: nothing here is newer, and %s", age(*s.Since, now), so)
 }
 
 func (s Status) header() []string {
@@ -138,7 +148,7 @@ func (r Row) ready() string {
 		return strconv.FormatInt(*n, 10)
 	}
 	text := number(r.Ready) + "/" + number(r.Replicas)
-	if r.Away || r.Health == hubv1.HealthUnknown {
+	if r.lastKnown() || r.Health == hubv1.HealthUnknown {
 		text += "?"
 	}
 	return text
@@ -155,7 +165,7 @@ func (r Row) asOf(now time.Time) string {
 	switch {
 	case r.LastObservedTime != nil:
 		return age(*r.LastObservedTime, now)
-	case r.Away, r.unheard:
+	case r.lastKnown(), r.unheard:
 		return ""
 	}
 	return "live"

@@ -28,6 +28,7 @@ type fixture struct {
 	Object   map[string]any         `json:"object"`
 	Binding  *hubv1.ResourceBinding `json:"binding"`
 	Clusters []hubv1.MemberCluster  `json:"clusters"`
+	Silence  *Silence               `json:"silence"`
 	// Placements decide where there is no binding.
 	Placements        []hubv1.Placement        `json:"placements"`
 	ClusterPlacements []hubv1.ClusterPlacement `json:"clusterPlacements"`
@@ -52,9 +53,9 @@ func (f fixture) status() Status {
 		object = &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}
 	}
 	if f.Binding != nil {
-		return Of(web, object, f.Binding, f.Clusters)
+		return Of(web, object, f.Binding, f.Clusters, f.Silence)
 	}
-	s := Of(web, object, nil, f.Clusters)
+	s := Of(web, object, nil, f.Clusters, f.Silence)
 	var around Surroundings
 	for i := range f.Placements {
 		around.Placements = append(around.Placements, &f.Placements[i])
