@@ -108,10 +108,11 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 	pending := map[string]string{} // what was refused, by the request
 	lines := bufio.NewScanner(io.LimitReader(file, until))
 	lines.Buffer(nil, 4<<20)
-	for lines.Scan() {
+	var torn error // the last line may still be written
+	for torn == nil && lines.Scan() {
 		var e auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, nil, fmt.Errorf("reading the audit log: %w", err)
+		if torn = json.Unmarshal(lines.Bytes(), &e); torn != nil {
+			continue
 		}
 		if e.User.Username != user || e.ObjectRef.Resource == "" {
 			continue
@@ -134,6 +135,9 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 		if e.Verb == "patch" && e.ResponseStatus.Code == 201 {
 			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply of a new object needs both
 		}
+	}
+	if torn != nil && lines.Scan() {
+		return nil, nil, fmt.Errorf("reading the audit log: %w", torn)
 	}
 	refused = slices.Sorted(maps.Values(pending))
 	return used, slices.Compact(refused), lines.Err()

@@ -144,7 +144,7 @@ func TestABadKubeconfigIsRefusedInClearWords(t *testing.T) {
 		})
 	}
 	for _, m := range members {
-		must(t, memberReady(t.Context(), m))
+		eventually(t, normal, func() error { return memberReady(t.Context(), m) })
 	}
 }
 

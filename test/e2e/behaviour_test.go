@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -92,7 +93,7 @@ func TestALabelMovesAClusterIntoAndOutOfASelector(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		mcl := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: singapore}}
-		_ = suite.Hub.Patch(t.Context(), mcl, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, ns)))
+		_ = suite.Hub.Patch(context.WithoutCancel(t.Context()), mcl, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, ns)))
 	})
 	eventually(t, normal, func() error {
 		return bindingCondition(t.Context(), w, hubv1.ConditionScheduled, metav1.ConditionFalse, hubv1.ReasonNoClusterSelected)
@@ -210,7 +211,7 @@ func TestMetadataOfTheHubDoesNotTravel(t *testing.T) {
 	placeWidgets(t, ns, singapore)
 	must(t, suite.Hub.Create(t.Context(), w))
 	t.Cleanup(func() {
-		_ = suite.Hub.Patch(t.Context(), widget(ns, "luggage"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = suite.Hub.Patch(context.WithoutCancel(t.Context()), widget(ns, "luggage"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	eventually(t, normal, func() error { return replicasOn(t.Context(), singapore, w, 3) })
 	copied, err := on(t.Context(), singapore, w)

@@ -76,7 +76,7 @@ func TestADeploymentIsDividedByWeight(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, policy))
 	eventually(t, normal, func() error { return rowIs(ctx, d, shanghai, metav1.ConditionFalse, hubv1.ReasonPathOwnedByDivision) })
 	must(t, replicasOn(ctx, shanghai, d, 4))
-	must(t, rowIs(ctx, d, singapore, metav1.ConditionTrue, ""))
+	eventually(t, normal, func() error { return rowIs(ctx, d, singapore, metav1.ConditionTrue, "") })
 	must(t, suite.Hub.Delete(ctx, policy))
 	eventually(t, normal, func() error { return rowIs(ctx, d, shanghai, metav1.ConditionTrue, "") })
 }
@@ -226,14 +226,18 @@ func hubHasSeen(t *testing.T, clusters ...string) {
 		}
 		t.Cleanup(func() { must(t, taint(`null`)) })
 		must(t, taint(`[{"key":"example.com/seen","effect":"PreferNoSchedule"}]`))
-		eventually(t, normal, func() error {
-			err := suite.Hub.Get(t.Context(), client.ObjectKeyFromObject(m), m)
-			if err == nil && m.Status.ObservedGeneration != m.Generation {
-				err = fmt.Errorf("the hub has not seen generation %d of MemberCluster %s", m.Generation, name)
-			}
-			return err
-		})
+		eventually(t, normal, func() error { return observedMember(t.Context(), name) })
 	}
+}
+
+// observedMember is nil if the hub has seen the MemberCluster as it is.
+func observedMember(ctx context.Context, name string) error {
+	var m hubv1.MemberCluster
+	err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m)
+	if err == nil && m.Status.ObservedGeneration != m.Generation {
+		err = fmt.Errorf("the hub has not seen generation %d of MemberCluster %s", m.Generation, name)
+	}
+	return err
 }
 
 // Frankfurt has two of its three nodes cordoned, so that a third as much fits there as elsewhere.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -172,17 +173,23 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
 	})
-	// By then all has come to rest, the looks that follow a change of a definition included, and later the first pause of the watch of Widgets
-	// is over: with polling, the member would be asked.
-	eventually(t, normal, func() error { return olderThan(ctx, late, 5*time.Second) })
+	// After 6 s without a request all has come to rest, the looks that follow a change of a definition included, and 9 s later the first pause of
+	// the watch of Widgets is over: with polling, the member would be asked.
+	eventually(t, 2*normal, func() error { return unasked(shanghai, "/apis/test.hanse.dev", 6*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)
-	eventually(t, normal, func() error { return olderThan(ctx, late, 14*time.Second) })
-	now, err := requestsFor(shanghai, "/apis/test.hanse.dev")
-	must(t, err)
-	if more := now[len(asked):]; len(more) > 0 {
-		t.Errorf("the member was asked for a kind whose definition is awaited: %v", more)
-	}
+	rested := time.Now()
+	eventually(t, normal, func() error {
+		now, err := requestsFor(shanghai, "/apis/test.hanse.dev")
+		must(t, err)
+		if more := now[len(asked):]; len(more) > 0 {
+			t.Fatalf("the member was asked for a kind whose definition is awaited: %v", more)
+		}
+		if time.Since(rested) < 9*time.Second {
+			return errors.New("the time is not over")
+		}
+		return nil
+	})
 
 	restoreCRD(t, shanghai)
 	for _, obj := range []*unstructured.Unstructured{w, late} {
@@ -217,6 +224,9 @@ func requestsFor(member, path string) ([]string, error) {
 	}
 	var out []string
 	for line := range strings.Lines(string(raw)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
 		var e struct{ Verb, RequestURI, StageTimestamp string }
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			return nil, err
@@ -228,13 +238,19 @@ func requestsFor(member, path string) ([]string, error) {
 	return out, nil
 }
 
-// olderThan is nil if the hub object is that old.
-func olderThan(ctx context.Context, obj *unstructured.Unstructured, age time.Duration) error {
-	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+// unasked is nil if the member has not been asked under a path for so long.
+func unasked(member, path string, age time.Duration) error {
+	asked, err := requestsFor(member, path)
+	if err != nil || len(asked) == 0 {
 		return err
 	}
-	if now := time.Since(obj.GetCreationTimestamp().Time); now < age {
-		return fmt.Errorf("%s was made %s ago", obj.GetName(), now)
+	stamp, what, _ := strings.Cut(asked[len(asked)-1], " ")
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return fmt.Errorf("reading when %s was asked: %w", member, err)
+	}
+	if ago := time.Since(at); ago < age {
+		return fmt.Errorf("%s was asked %s ago: %s", member, ago.Round(time.Millisecond), what)
 	}
 	return nil
 }

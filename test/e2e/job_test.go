@@ -55,13 +55,15 @@ func TestTheMainJob(t *testing.T) {
 			t.Errorf("status.%s cannot be merged and must be left out", left)
 		}
 	}
-	out, err := suite.Hansectl(ctx, "status", "prometheus", "web", "-n", "monitoring")
-	must(t, err)
-	for _, want := range []string{"APPLIED 3/3", "HEALTHY 3/3", shanghai, "cn-shanghai", "5/5", "3/3"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("hansectl status does not say %q:\n%s", want, out)
+	eventually(t, normal, func() error { // the rows are written after the object
+		out, err := suite.Hansectl(ctx, "status", "prometheus", "web", "-n", "monitoring")
+		for _, want := range []string{"APPLIED 3/3", "HEALTHY 3/3", shanghai, "cn-shanghai", "5/5", "3/3"} {
+			if err == nil && !strings.Contains(out, want) {
+				err = fmt.Errorf("hansectl status does not say %q:\n%s", want, out)
+			}
 		}
-	}
+		return err
+	})
 
 	policy := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "monitoring", Name: "metrics-by-region"}}
 	must(t, suite.Hub.Patch(ctx, policy, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/rules/0/patches/0/value","value":6}]`))))

@@ -37,11 +37,13 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 				t.Errorf("join does not say %q:\n%s", want, out)
 			}
 		}
-		out, err := suite.Hansectl(t.Context(), "get", "clusters")
-		must(t, err)
-		if !strings.Contains(out, paris) || !strings.Contains(out, "eu-west-3") {
-			t.Errorf("get clusters does not name %s and its region:\n%s", paris, out)
-		}
+		eventually(t, normal, func() error { // its nodes, which name the region, are read when it is Ready
+			out, err := suite.Hansectl(t.Context(), "get", "clusters")
+			if err == nil && (!strings.Contains(out, paris) || !strings.Contains(out, "eu-west-3")) {
+				err = fmt.Errorf("get clusters does not name %s and its region:\n%s", paris, out)
+			}
+			return err
+		})
 		must(t, suite.Hub.Create(t.Context(), widget(ns, "guest")))
 		onParis(t, widget(ns, "guest"))
 	})

@@ -220,8 +220,15 @@ func gadget(name string) *unstructured.Unstructured {
 func serveGadgets(t *testing.T) {
 	t.Helper()
 	must(t, applyCRD(t.Context(), suite.Hub.Client, gadgetCRD))
+	clients := []client.Client{suite.Hub.Client}
 	for _, m := range members {
 		must(t, applyCRD(t.Context(), suite.Members[m].Client, gadgetCRD))
+		clients = append(clients, suite.Members[m].Client)
+	}
+	for _, c := range clients { // discovery of a new definition takes its time
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gadgetKind)
+		eventually(t, normal, func() error { return c.List(t.Context(), list) })
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,15 @@ func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer
 		must(t, suite.Hub.Create(ctx, o))
 		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), o) })
 	}
+	asked := []authorizationv1.ResourceAttributes{
+		{Namespace: ns, Group: "hanse.dev", Resource: "placements", Verb: "list"},
+		{Namespace: hubv1.SystemNamespace, Resource: "services", Subresource: "proxy", Name: "https:hanse-hub-view:8444", Verb: "create"},
+		{Group: "hanse.dev", Resource: "memberclusters", Verb: "list"},
+		{Group: "hanse.dev", Resource: "memberclusters", Name: shanghai, Verb: "view"},
+	}
+	for i := range asked {
+		eventually(t, normal, func() error { return mayDo(ctx, "system:serviceaccount:"+hubv1.SystemNamespace+":"+name, &asked[i]) })
+	}
 	token, err := suite.Hub.Token(ctx, name)
 	must(t, err)
 	kubeconfig, err := suite.Hub.KubeconfigFor(token, false)
@@ -71,6 +81,18 @@ func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, kubeconfig, 0o600))
 	return viewer{T: t, kubeconfig: path, endpoint: suite.hub.View}
+}
+
+// mayDo is nil once the hub's API server, which takes a moment to know new roles, allows it to the user.
+func mayDo(ctx context.Context, user string, what *authorizationv1.ResourceAttributes) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: what}}
+	if err := suite.Hub.Create(ctx, review); err != nil {
+		return err
+	}
+	if !review.Status.Allowed {
+		return fmt.Errorf("%s may not yet do %+v: %s", user, *what, review.Status.Reason)
+	}
+	return nil
 }
 
 // hansectl runs a command as the user and returns what it prints, with its exit code.
@@ -214,6 +236,7 @@ func TestATreeGoesDownToPods(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, d))
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), d) })
 	must(t, suite.Hub.Create(ctx, widget(ns, "alone")))
+	eventually(t, normal, func() error { return rowIs(ctx, widget(ns, "alone"), shanghai, metav1.ConditionTrue, "") })
 	v := newViewer(t, ns, "reader", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}, getWidgets)
 	eventually(t, normal, func() error {
 		out, fault, code := v.hansectl("tree", "workloads", "-n", ns)
@@ -254,9 +277,12 @@ func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	}
 	for _, identity := range c.identities {
 		for _, m := range members {
-			if said, code := ask(identity, m); code != 0 {
-				t.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, said)
-			}
+			eventually(t, normal, func() error { // it reads who works on which member by a watch of its own
+				if said, code := ask(identity, m); code != 0 {
+					return fmt.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, said)
+				}
+				return nil
+			})
 		}
 	}
 	breakMember(t, frankfurt, "blackhole")

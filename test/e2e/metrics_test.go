@@ -21,7 +21,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	ctx := t.Context()
 	h, err := suite.StartHub(ctx, "hub-metrics", "--metrics-secure=true")
 	if h != nil {
-		t.Cleanup(func() { _ = h.Kill() })
+		t.Cleanup(func() { _ = h.Stop() })
 	}
 	must(t, err)
 	for _, name := range []string{"scraper", "stranger"} {

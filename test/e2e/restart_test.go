@@ -153,13 +153,14 @@ func isLeading(ctx context.Context, h *fleet.HubProcess) error {
 // startHub starts the suite's hub again and waits until the members are ready.
 func startHub(t *testing.T) {
 	t.Helper()
-	h, err := suite.StartHub(t.Context(), "hub-a")
+	ctx := context.WithoutCancel(t.Context()) // a clean-up starts it, too
+	h, err := suite.StartHub(ctx, "hub-a")
 	if h != nil {
 		suite.hub = h
 	}
 	must(t, err)
 	for _, m := range members {
-		eventually(t, normal, func() error { return memberReady(t.Context(), m) })
+		must(t, poll(ctx, normal, func() error { return memberReady(ctx, m) }))
 	}
 }
 
@@ -246,7 +247,7 @@ func TestTheHubsAPIServerIsAway(t *testing.T) {
 	must(t, next.WaitReady(ctx))
 	must(t, suite.Hub.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))
 	for _, m := range members {
-		eventually(t, normal, func() error { return replicasOn(ctx, m, w, 5) })
+		eventually(t, time.Minute, func() error { return replicasOn(ctx, m, w, 5) }) // first the Leases of the process before run out
 	}
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))

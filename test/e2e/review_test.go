@@ -65,6 +65,7 @@ func TestAFieldConflictThatWasSettledIsSeen(t *testing.T) {
 	w := widget(ns, "argued")
 	p := placeWidgets(t, ns, singapore)
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"apply":{"fieldConflict":"Report"}}}`))))
+	eventually(t, normal, func() error { return observedPlacement(ctx, p) })
 	must(t, suite.Hub.Create(ctx, w))
 	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 	set := func(replicas int) {

@@ -78,7 +78,22 @@ func joinSeconds(t *testing.T) {
 	}
 	for name := range six {
 		eventually(t, normal, func() error { return memberReady(ctx, name) })
+		eventually(t, normal, func() error { return serves(ctx, name, "v1") })
+		eventually(t, normal, func() error { return hasNodes(ctx, name) })
 	}
+	hubHasSeen(t, slices.Sorted(maps.Keys(six))...) // a first choice is kept, whatever is learned later
+}
+
+// hasNodes is nil if the MemberCluster says what room there is on its nodes.
+func hasNodes(ctx context.Context, name string) error {
+	var m hubv1.MemberCluster
+	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m); err != nil {
+		return err
+	}
+	if m.Status.Nodes.Ready == 0 || m.Status.Nodes.Ready != m.Status.Nodes.Total || len(m.Status.Capacity) == 0 {
+		return fmt.Errorf("%s has nodes %+v with %v", name, m.Status.Nodes, m.Status.Capacity)
+	}
+	return nil
 }
 
 // removeSeconds leaves neither the clusters nor their MemberClusters, however far the test came.

@@ -473,6 +473,7 @@ func aClosedCluster(t *testing.T) {
 	if want := "membercluster/eu-fra-2             cordoned: it gets no new objects"; !contains(out, want) {
 		t.Errorf("cordon says\n%swant %q", out, want)
 	}
+	eventually(t, normal, func() error { return observedMember(ctx, frankfurt2) })
 	must(t, suite.Hub.Create(ctx, after))
 	want := `
 		Scheduled: 1 of 6 clusters: 4 not selected, 1 unschedulable
