@@ -216,7 +216,7 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 }
 
 // hubHasSeen waits until the hub has what these MemberClusters say in its memory, of which an answer to a read shows nothing: watches of other
-// kinds may come before theirs. It gives each a taint that no placement minds.
+// kinds may come before theirs. It gives each a taint that keeps nothing out, and takes it away.
 func hubHasSeen(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, name := range clusters {
@@ -225,8 +225,10 @@ func hubHasSeen(t *testing.T, clusters ...string) {
 			return suite.Hub.Patch(context.WithoutCancel(t.Context()), m, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`)))
 		}
 		t.Cleanup(func() { must(t, taint(`null`)) })
-		must(t, taint(`[{"key":"example.com/seen","effect":"PreferNoSchedule"}]`))
-		eventually(t, normal, func() error { return observedMember(t.Context(), name) })
+		for _, taints := range []string{`[{"key":"example.com/seen","effect":"PreferNoSchedule"}]`, `null`} {
+			must(t, taint(taints))
+			eventually(t, normal, func() error { return observedMember(t.Context(), name) })
+		}
 	}
 }
 

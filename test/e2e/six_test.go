@@ -78,7 +78,6 @@ func joinSeconds(t *testing.T) {
 	}
 	for name := range six {
 		eventually(t, normal, func() error { return memberReady(ctx, name) })
-		eventually(t, normal, func() error { return serves(ctx, name, "v1") })
 		eventually(t, normal, func() error { return hasNodes(ctx, name) })
 	}
 	hubHasSeen(t, slices.Sorted(maps.Keys(six))...) // a first choice is kept, whatever is learned later
