@@ -14,6 +14,9 @@ IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
 # What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
 BINARIES := hanse-hub hansectl
+# At most three failed end-to-end tests run once more, each as a whole and in a fleet of its own. A data race is never run again.
+RERUN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--rerun-fails-report=bin/reruns.txt
 
 define say
 @printf '\033[1m==> %s\033[0m\n' "$(1)"
@@ -151,7 +154,9 @@ test-envtest: lab ## Tests against a real API server
 .PHONY: test-e2e
 test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
 	$(call say,end-to-end tests on the lab)
-	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname -- -race -count=1 -timeout 40m ./test/e2e/...
+	@rm -f bin/reruns.txt
+	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname $(RERUN) --packages ./test/e2e/... -- -race -count=1 -timeout 40m
+	@if [ -s bin/reruns.txt ]; then sed 's/^/FLAKY: /' bin/reruns.txt; fi
 
 .PHONY: bench
 bench: build lab ## Measure throughput, latency, writes and memory against a raw client loop; ARGS="-profile wide" for flags

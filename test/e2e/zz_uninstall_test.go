@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -17,8 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheHubIsUninstalled is the last of the suite, as its file's name sees to: it leaves no hub. From its start on, the hub is
-// refused what helm takes away from it, so that the audit log is compared with the roles as far as to here.
+// TestTheHubIsUninstalled comes after all tests that need a hub, as its file's name sees to. From its start on, the hub is refused
+// the rights that helm takes away, so that the audit log is compared with the roles up to here.
 func TestTheHubIsUninstalled(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -69,6 +70,19 @@ func TestTheHubIsUninstalled(t *testing.T) {
 		sameCopies(t, uids, memberUIDs(ctx, t, ns))
 		must(t, suite.InstallHub(ctx, kinds)) // its roles are what the audit log is compared with
 	})
+}
+
+// TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the charts' roles, so it is the last test. If it
+// fails, running it alone cannot mend it.
+func TestEveryRuleOfTheChartsIsNeeded(t *testing.T) {
+	switch run := flag.Lookup("test.run").Value.String(); run {
+	case "":
+		must(t, checkAudit(t.Context()))
+	case "^" + t.Name() + "$":
+		t.Fatal("this test needs the requests of the whole suite: run make test-e2e")
+	default:
+		t.Skip("this test needs the requests of the whole suite")
+	}
 }
 
 func crdsStay(ctx context.Context, t *testing.T) {
