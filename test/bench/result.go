@@ -26,11 +26,12 @@ type Result struct {
 	Versions    Versions `json:"versions"`
 	Phases      []Phase  `json:"phases,omitempty"`
 	Restart     *Restart `json:"restart,omitempty"`
-	// Heaps and Isolation are of the profiles with these names.
-	Heaps     []Heap      `json:"heaps,omitempty"`
-	Added     []Added     `json:"addedPerMember,omitempty"`
-	Isolation []Isolation `json:"isolation,omitempty"`
-	Error     string      `json:"error,omitempty"` // why later phases are missing
+	// Heaps and Isolation are of the profiles memory and isolation, Neighbours is of tenants.
+	Heaps      []Heap      `json:"heaps,omitempty"`
+	Added      []Added     `json:"addedPerMember,omitempty"`
+	Isolation  []Isolation `json:"isolation,omitempty"`
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	Error      string      `json:"error,omitempty"` // why later phases are missing
 }
 
 // Timing is how fast a phase was.
@@ -134,7 +135,9 @@ func (r *Result) shares(name string) []float64 {
 	return out
 }
 
-func (r *Result) empty() bool { return len(r.Phases)+len(r.Heaps)+len(r.Isolation) == 0 }
+func (r *Result) empty() bool {
+	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0
+}
 
 // derive fills in what follows from comparing phases, heaps and scenarios.
 func (r *Result) derive() {
@@ -144,6 +147,9 @@ func (r *Result) derive() {
 	for i := range r.Isolation {
 		r.Isolation[i].P99Ratio = r.p99Over(withoutFaults(r.Isolation[i].Scenario), r.Isolation[i])
 		r.Isolation[i].P99OverAlone = r.p99Over(alone, r.Isolation[i])
+	}
+	for i := range r.Neighbours {
+		r.Neighbours[i].P50Ratio = round(r.Neighbours[i].Create.P50 / r.Neighbours[0].Create.P50)
 	}
 	for i := range r.Phases {
 		p := &r.Phases[i]

@@ -15,7 +15,7 @@ func (r *Result) markdown() string {
 	fmt.Fprintf(&b, "%d objects of %d bytes to %d members, %d requests in flight to each. %d cores (%s), %.0f GiB, %s, load %.1f before the run.\n",
 		r.Objects, r.ObjectBytes, r.Members, r.InFlight, m.Cores, m.CPU, m.MemoryGiB, m.OS, m.LoadBefore)
 	fmt.Fprintf(&b, "Hanse %s, Kubernetes %s, etcd %s, %s.\n\n", v.Hanse, v.Kubernetes, v.Etcd, v.Go)
-	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.targetTable} {
+	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.neighbours, r.targetTable} {
 		before := b.Len()
 		table(&b)
 		if b.Len() > before {
@@ -148,6 +148,22 @@ func (r *Result) isolation(b *strings.Builder) {
 			recovered = seconds(i.RecoveredSeconds)
 		}
 		row(b, i.Scenario, i.Step, quantiles(i.Latency), quantiles(i.Raw), fmt.Sprintf("%.2f", i.P99Ratio), fmt.Sprintf("%.2f", i.P99OverAlone), recovered)
+	}
+}
+
+// neighbours is the table of one tenant beside a noisy one.
+func (r *Result) neighbours(b *strings.Builder) {
+	if len(r.Neighbours) == 0 {
+		return
+	}
+	row(b, "scenario", "single create p50 / p99", "raw p50 / p99", "p50 over undisturbed", "statuses a second of the noisy tenant")
+	row(b, slices.Repeat([]string{"---"}, 5)...)
+	for _, n := range r.Neighbours {
+		statuses := "-"
+		if n.StatusesPerSecond > 0 {
+			statuses = fmt.Sprintf("%.0f", n.StatusesPerSecond)
+		}
+		row(b, n.Scenario, quantiles(n.Create), quantiles(n.Raw), fmt.Sprintf("%.2f", n.P50Ratio), statuses)
 	}
 }
 

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	noisyNamespace = "noisy"
+	// flapping is how often a second the noisy tenant's operator changes a status, on one member.
+	flapping = 50
+	// neighbours is how many objects the other tenant creates in each scenario, one after the other.
+	neighbours = 40
+)
+
+// Scenarios of the profile tenants, in their order.
+const (
+	undisturbed = "undisturbed" // the noisy tenant has no objects yet
+	crowded     = "crowded"     // its objects are in place and quiet
+	noisy       = "noisy"       // the statuses of its objects change all the time on one member
+)
+
+// Neighbour is what the other tenant saw of its own objects.
+type Neighbour struct {
+	Scenario string `json:"scenario"`
+	// Create is from the user's write to the last copy; Raw is that of one write straight to one member, in between.
+	Create Latency `json:"create"`
+	Raw    Latency `json:"raw"`
+	// P50Ratio is the median of Create over that of the first scenario.
+	P50Ratio float64 `json:"p50Ratio"`
+	// StatusesPerSecond is how many statuses the noisy tenant's operator wrote meanwhile.
+	StatusesPerSecond float64 `json:"statusesPerSecond,omitempty"`
+}
+
+// tenants measures one tenant's single creates without another tenant, beside that one's objects, and beside statuses that change all the time.
+func (r *run) tenants(ctx context.Context) error {
+	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
+		w, err := watch(ctx, s.clients, s.cancel)
+		if err != nil {
+			return err
+		}
+		if err := s.join(ctx, false); err != nil {
+			return err
+		}
+		if err := s.startHub(ctx); err != nil {
+			return err
+		}
+		if err := s.awaitReady(ctx, s.names); err != nil {
+			return err
+		}
+		if err := s.warmUp(ctx, w); err != nil {
+			return err
+		}
+		if err := s.neighbour(ctx, w, undisturbed, warm); err != nil {
+			return err
+		}
+		s.say("putting %d objects of another tenant in place", s.objects)
+		if err := s.place(ctx, noisyNamespace); err != nil {
+			return err
+		}
+		if err := s.followed(ctx, w.expect(noisyNamespace, 0, s.objects, len(s.names), first.arrived), w, applying(first)); err != nil {
+			return err
+		}
+		if err := s.neighbour(ctx, w, crowded, warm+neighbours); err != nil {
+			return err
+		}
+		return s.besideNoise(ctx, w)
+	})
+}
+
+// besideNoise measures the last scenario while statuses change on the first member.
+func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
+	noise, stop := context.WithCancel(ctx)
+	defer stop()
+	written := 0
+	group, noise := errgroup.WithContext(noise)
+	begin := time.Now()
+	group.Go(func() error {
+		for ; ; written++ {
+			if rest(noise, time.Until(begin.Add(time.Duration(written)*time.Second/flapping))) != nil {
+				return nil // the measurement is over
+			}
+			ready := int64(written % (allReady + 1))
+			if err := reporting(1, ready)(noise, s.clients[0], noisyNamespace, written%s.objects); err != nil && noise.Err() == nil {
+				return fmt.Errorf("changing the status of %s: %w", widgetName(written%s.objects), err)
+			}
+		}
+	})
+	err := s.neighbour(ctx, w, noisy, warm+2*neighbours)
+	took := time.Since(begin)
+	stop()
+	if noise := group.Wait(); err == nil {
+		err = noise
+	}
+	if err != nil {
+		return err
+	}
+	last := &s.result.Neighbours[len(s.result.Neighbours)-1]
+	last.StatusesPerSecond = round(float64(written) / took.Seconds())
+	s.say("%s: %.0f statuses a second meanwhile", noisy, last.StatusesPerSecond)
+	return nil
+}
+
+// neighbour creates the other tenant's objects from an index on, one after the other, and one object straight on a member between two of them.
+func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
+	if scenario != noisy {
+		if _, err := s.meter.settle(ctx); err != nil {
+			return err
+		}
+	}
+	var all, raw []time.Duration
+	for i := from; i < from+neighbours; i++ {
+		if err := rest(ctx, pause); err != nil {
+			return err
+		}
+		begin := time.Now()
+		if err := applying(first)(ctx, s.clients[i%len(s.clients)], besideNamespace, i); err != nil {
+			return fmt.Errorf("creating %s straight on a member: %w", widgetName(i), err)
+		}
+		raw = append(raw, time.Since(begin))
+		took, err := s.createOne(ctx, w, s.members, i)
+		if err != nil {
+			return fmt.Errorf("scenario %s: %w", scenario, err)
+		}
+		all = append(all, took)
+	}
+	n := Neighbour{Scenario: scenario, Create: latency(all), Raw: latency(raw)}
+	s.result.Neighbours = append(s.result.Neighbours, n)
+	s.say("%s: %s, raw %s", scenario, quantiles(n.Create), quantiles(n.Raw))
+	return nil
+}
+
+// noisiest is the highest ratio of all scenarios to the first.
+func noisiest(all []Neighbour) float64 {
+	most := 0.0
+	for _, n := range all {
+		most = max(most, n.P50Ratio)
+	}
+	return most
+}
