@@ -19,6 +19,7 @@ breaches=(
 	"replicas         $hanse/placement"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
+	"answer           $hanse/member"
 	"kindwatch        $hanse/member"
 	"member/health    net/http"
 	"member/fields    k8s.io/client-go/rest"
@@ -53,7 +54,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api kindwatch expression placement replicas overrides hub member)
+folders=$(printf './%s/...\n' api answer kindwatch expression placement replicas overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
@@ -32,6 +33,8 @@ func isNotServed(err error) bool {
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	switch {
+	case answer.IsTooLarge(err):
+		reason = hubv1.ReasonAnswerTooLarge
 	case isNotServed(err):
 		reason = hubv1.ReasonKindNotServed
 	case apierrors.IsForbidden(err):

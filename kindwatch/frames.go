@@ -11,10 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
-// longestFrame bounds the event of a watch, in bytes: client-go refuses a longer one, too.
-const longestFrame = 16 << 20
+// longestFrame bounds the event of a watch, in bytes. Transports to members bound the values in it, too.
+var longestFrame = int(answer.Event.Bytes)
+
+var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
 // frames cuts a watch into its events. API servers end each with a newline and have none in it, so that the JSON need not be read to
 // find its end.
@@ -49,9 +53,11 @@ func (r *frameReader) Read(data []byte) (int, error) {
 
 // next returns the next event, which holds until the one after it is read.
 func (r *frameReader) next() ([]byte, error) {
-	var before []byte // lines of an event that somebody on the way has spread over several
+	var before []byte // lines of an event that a proxy has spread over several
+	var count answer.Counter
 	for {
 		line, err := r.line()
+		count.Add(line)
 		whole := bytes.TrimSpace(line)
 		if len(before) > 0 {
 			whole = append(before, line...)
@@ -59,9 +65,11 @@ func (r *frameReader) next() ([]byte, error) {
 		switch {
 		case err == nil && len(whole) == 0:
 		case len(whole) > longestFrame:
-			return nil, fmt.Errorf("reading a watch: an event is longer than %d bytes", longestFrame)
-		case len(before) == 0 && bytes.HasPrefix(whole, []byte("{")) && bytes.HasSuffix(whole, []byte("}")), len(before) > 0 && json.Valid(whole):
+			return nil, fmt.Errorf("reading a watch: %w", &answer.TooLargeError{What: "an event", Bound: fmt.Sprintf("%d bytes", longestFrame)})
+		case len(before) == 0 && bytes.HasPrefix(whole, []byte("{")) && bytes.HasSuffix(whole, []byte("}")), len(before) > 0 && count.Depth == 0 && json.Valid(whole):
 			return whole, nil
+		case len(before) > 0 && count.Depth == 0:
+			return nil, errNoEvent
 		case errors.Is(err, io.EOF) && len(whole) > 0:
 			return nil, io.ErrUnexpectedEOF
 		case err != nil:

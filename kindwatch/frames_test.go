@@ -48,7 +48,7 @@ func TestAWatchIsCutIntoItsEvents(t *testing.T) {
 func TestAnEventWithoutEndIsRefused(t *testing.T) {
 	endless := io.MultiReader(strings.NewReader("{\"a\":1}\n{"), repeat('x'))
 	got, err := readAll(frames{json.Framer}.NewFrameReader(io.NopCloser(endless)))
-	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "longer than 16777216 bytes") {
+	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "larger than 4194304 bytes") {
 		t.Errorf("%d events, then %v", len(got), err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 // errRestart is the cause by which Restart ends an attempt.
@@ -163,16 +165,23 @@ func (k *kind) tell(changes ...change) {
 	}
 }
 
-// put stores one object of the watch.
-func (k *kind) put(key string, object metav1.Object) {
+// put stores one object of the watch, unless there are too many.
+func (k *kind) put(key string, object metav1.Object) error {
 	k.mu.Lock()
 	if k.objects == nil {
 		k.objects = map[string]metav1.Object{}
 	}
-	old := k.objects[key]
-	k.objects[key] = object
+	old, known := k.objects[key]
+	full := !known && len(k.objects) >= mostObjects
+	if !full {
+		k.objects[key] = object
+	}
 	k.mu.Unlock()
+	if full {
+		return &answer.TooLargeError{What: "the kind", Bound: fmt.Sprintf("%d objects", mostObjects)}
+	}
 	k.tell(change{old, object})
+	return nil
 }
 
 // drop forgets one object that the watch says is deleted.

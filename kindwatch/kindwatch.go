@@ -52,8 +52,8 @@ type State struct {
 	Synced bool
 	// Told is true once the handler was told of them, and stays true: what it is told before is no news.
 	Told bool
-	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError or
-	// ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
+	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
+	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
 	Reason, Message string
 	// Since is when Synced or Reason last changed.
 	Since time.Time

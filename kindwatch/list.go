@@ -6,14 +6,22 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
-// What a page of whole objects may take. How large objects are shows with the first page, and with each one again.
+// What a page of whole objects takes. How large objects are shows with the first page, and with each one again.
 const (
 	firstPage    = 50
 	largestPage  = 500
 	smallestPage = 10
 	pageBytes    = 1 << 20 // as JSON, roughly
+)
+
+// A server may go on for ever: with pages, or with objects.
+const (
+	mostPages   = 2000
+	mostObjects = 100_000 // of a kind
 )
 
 // firstList lists once it is this kind's turn. A kind that failed before does not wait for one: pauses keep such kinds apart, and a
@@ -32,57 +40,92 @@ func (k *kind) firstList(ctx context.Context) error {
 // list reads every object page by page and puts the result in place of what was known. Without a resourceVersion the server
 // answers with its latest state: another one could be older than what was already seen.
 func (k *kind) list(ctx context.Context) error {
-	listed := map[string]metav1.Object{}
+	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.options.LabelSelector, Limit: firstPage}
 	k.report(func(s *State) { s.Refused = "" })
 	k.mu.RLock()
 	relists := k.relists
 	k.mu.RUnlock()
-	answer := k.ask(ctx, options)
-	for {
-		page, err := answer()
-		if err != nil && isExpired(err) && options.Continue != "" {
-			// The list took longer than the server keeps its state: once more, in one piece.
-			clear(listed)
-			options = metav1.ListOptions{LabelSelector: options.LabelSelector}
-			answer = k.ask(ctx, options)
-			continue
+	next, expiries := k.ask(ctx, options), 0
+	defer func() { next.drop() }()
+	for pages := 1; ; pages++ {
+		if pages > mostPages {
+			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d pages", mostPages)}
 		}
-		if err != nil {
+		page, err := next.wait()
+		switch {
+		case err == nil:
+		case isExpired(err) && options.Continue != "":
+			// The list took longer than the server keeps its state: once more, and then in one piece.
+			clear(objects)
+			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
+			if expiries++; expiries > 1 {
+				options.Limit = 0
+			}
+		case answer.IsTooLarge(err) && options.Limit > 1: // objects may be large: fewer of them are a smaller answer
+			options.Limit = max(options.Limit/smallestPage, 1)
+		default:
 			return err
 		}
+		if err != nil {
+			next.drop()
+			next = k.ask(ctx, options)
+			continue
+		}
 		options.Limit, options.Continue = nextPage(page.Items), page.GetContinue()
-		more := options.Continue != ""
+		done, more := next.done, options.Continue != ""
 		if more {
-			answer = k.ask(ctx, options)
+			next = k.ask(ctx, options)
 		}
 		for i := range page.Items {
 			u := &page.Items[i]
-			listed[Key(u.GetNamespace(), u.GetName())] = k.transform(u)
+			objects[Key(u.GetNamespace(), u.GetName())] = k.transform(u)
+		}
+		done()
+		if len(objects) > mostObjects {
+			return &answer.TooLargeError{What: "the list", Bound: fmt.Sprintf("%d objects", mostObjects)}
 		}
 		if !more {
 			k.continueAt(page.GetResourceVersion())
-			k.replace(listed, relists)
+			k.replace(objects, relists)
 			return nil
 		}
 	}
 }
 
-// ask sends for a page and returns how to wait for it: the server works on the next one while this one is reduced.
-func (k *kind) ask(ctx context.Context, o metav1.ListOptions) func() (*unstructured.UnstructuredList, error) {
-	type answer struct {
-		page *unstructured.UnstructuredList
-		err  error
-	}
-	answers := make(chan answer, 1)
+// request is for a page, which is charged to the server until done is called.
+type request struct {
+	answers <-chan pageOrError
+	done    func()
+	cancel  context.CancelFunc
+}
+
+type pageOrError struct {
+	page *unstructured.UnstructuredList
+	err  error
+}
+
+func (r request) wait() (*unstructured.UnstructuredList, error) {
+	got := <-r.answers
+	return got.page, got.err
+}
+
+// drop gives up the page.
+func (r request) drop() {
+	r.cancel()
+	r.done()
+}
+
+// ask sends for a page: the server works on the next one while this one is reduced.
+func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
+	ctx, cancel := context.WithCancel(ctx)
+	kept, done := answer.Keep(ctx)
+	answers := make(chan pageOrError, 1)
 	go func() {
-		page, err := k.page(ctx, o)
-		answers <- answer{page, err}
+		page, err := k.page(kept, o)
+		answers <- pageOrError{page, err}
 	}()
-	return func() (*unstructured.UnstructuredList, error) {
-		a := <-answers
-		return a.page, a.err
-	}
+	return request{answers, done, cancel}
 }
 
 // nextPage is how many objects like these make up a page.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 // shelves is a server with objects of a size that answers lists page by page and notes how many objects it was asked for.
@@ -22,6 +24,9 @@ type shelves struct {
 	dynamic.NamespaceableResourceInterface
 	objects, bytes int
 	began, end     chan struct{} // if set: each list tells when it begins and waits for the end
+	limited        bool          // an answer may have no more than most objects
+	most           int64
+	refuse         error // of a list that continues
 
 	mu     sync.Mutex
 	limits []int64
@@ -46,6 +51,12 @@ func (s *shelves) List(_ context.Context, o metav1.ListOptions) (*unstructured.U
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits = append(s.limits, o.Limit)
+	switch {
+	case s.refuse != nil && o.Continue != "":
+		return nil, s.refuse
+	case s.limited && (o.Limit == 0 || o.Limit > s.most):
+		return nil, &answer.TooLargeError{What: "the answer", Bound: "a bound"}
+	}
 	first := 0
 	_, _ = fmt.Sscan(o.Continue, &first)
 	list := &unstructured.UnstructuredList{}

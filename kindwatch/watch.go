@@ -130,8 +130,11 @@ func (k *kind) take(e watch.Event) error {
 			}
 			object = k.transform(whole)
 		}
-		if object != nil {
-			k.put(key, object)
+		if object == nil {
+			break
+		}
+		if err := k.put(key, object); err != nil {
+			return err
 		}
 	case watch.Deleted:
 		k.awaited(key, &u.glance)

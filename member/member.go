@@ -203,6 +203,8 @@ type LinkState struct {
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
+	// TooLarge says which answer of the last minutes was larger than it may be; empty if none was.
+	TooLarge string
 	// LastHeard is when the cluster last answered.
 	LastHeard time.Time
 	// Facts are those last read; zero before the first read.

@@ -8,6 +8,8 @@ const (
 	ConditionCredentialsValid = "CredentialsValid"
 	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
 	ConditionTopologyChanged = "TopologyChanged"
+	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did not.
+	ConditionAnswersTooLarge = "AnswersTooLarge"
 	// ConditionAccepted of a policy: its spec can be followed.
 	ConditionAccepted = "Accepted"
 	// ConditionConflicted of an override policy: it says something else than another one of equal rank.
@@ -47,6 +49,7 @@ const (
 	ReasonCredentialsTaken   = "CredentialsTaken"
 	ReasonTopologyStable     = "TopologyStable"
 	ReasonNodesMoved         = "NodesMoved"
+	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: the member answers more than it may
 )
 
 // Reasons of policies.

@@ -371,28 +371,43 @@ const (
 	HealthUnknown Health = "Unknown"
 )
 
+// Bounds of texts that a member sends, in bytes.
+const (
+	// MaxNameLength is that of an object or a namespace.
+	MaxNameLength = 253
+	// MaxUIDLength is that of a uid.
+	MaxUIDLength = 128
+	// MaxVersionLength is that of a resourceVersion.
+	MaxVersionLength = 128
+)
+
 // ClusterRow is what one cluster reports of an object.
 //
 // +structType=atomic
 type ClusterRow struct {
 	// name of the MemberCluster.
 	// +required
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// uid of the member object.
+	// uid of the member object. At most 128 characters: a longer one is refused.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
 	UID types.UID `json:"uid,omitempty"`
 
 	// generation of the hub object that the cluster holds.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// digest of the manifest that the cluster holds.
+	// digest of the manifest that the cluster holds. At most 128 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
 
-	// hash of the live content at the hub's paths when the manifest was last confirmed.
+	// hash of the live content at the hub's paths when the manifest was last confirmed. At most 128 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
 	// applied says whether the cluster holds what is desired now.

@@ -67,6 +67,7 @@ func run() error {
 	}
 	ctrl.SetLogger(newLogger(&logs))
 	collectSmallHeapsLess(leastGrowth)
+	stayBelowLimit()
 
 	config, err := ctrl.GetConfig()
 	if err != nil {

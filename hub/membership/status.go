@@ -27,6 +27,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 		}
 		setCondition(c, hubv1.ConditionReady, state.Ready, state.Reason, message)
 		setCredentials(c, state)
+		setTooLarge(c, state.TooLarge)
 	}
 	facts := state.Facts
 	if facts.Kubernetes != "" {
@@ -100,6 +101,16 @@ func sameCapacity(a, b hubv1.MemberClusterStatus) bool {
 
 func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
 	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
+}
+
+// setTooLarge says which answer was too large, as long as one was.
+func setTooLarge(c *hubv1.MemberCluster, what string) {
+	if what == "" {
+		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionAnswersTooLarge)
+		return
+	}
+	setCondition(c, hubv1.ConditionAnswersTooLarge, metav1.ConditionTrue, hubv1.ReasonAnswerTooLarge, fmt.Sprintf(
+		"cluster %s answered more than the hub reads (%s); the answer was dropped, and what was known before stays: look for a faulty or hostile server or proxy there", c.Name, what))
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

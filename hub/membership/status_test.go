@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -69,5 +71,21 @@ func TestTopologyIsPinned(t *testing.T) {
 func TestLongListsAreCut(t *testing.T) {
 	if got, want := listed([]string{"a", "b", "c", "d", "e", "f", "g"}), "a, b, c, d, e and 2 more"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAnAnswerThatIsTooLargeIsACondition(t *testing.T) {
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-fra-1"}}
+	state := member.LinkState{Ready: metav1.ConditionTrue, Reason: hubv1.ReasonConnected, TooLarge: "GET /api/v1/nodes: the list is larger than 50000 objects"}
+	observed(c, state, "hub")
+	got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionAnswersTooLarge)
+	if got == nil || got.Status != metav1.ConditionTrue || got.Reason != hubv1.ReasonAnswerTooLarge ||
+		!strings.Contains(got.Message, "eu-fra-1") || !strings.Contains(got.Message, state.TooLarge) {
+		t.Errorf("the condition is %+v", got)
+	}
+	state.TooLarge = ""
+	observed(c, state, "hub")
+	if got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionAnswersTooLarge); got != nil {
+		t.Errorf("it stays: %+v", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
@@ -89,7 +90,11 @@ func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (t
 func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
+	live, err := t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
+	if err == nil {
+		err = member.CheckObject(live)
+	}
+	return live, err
 }
 
 // Apply brings one object to the cluster, or says why not.
@@ -99,6 +104,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 		out.Digest = in.Digest
 		return out
 	}
+	ctx, done := answer.Keep(ctx)
+	defer done()
 	manifest := a.mark(in)
 	key := types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
 	t, stop := a.find(manifest.GroupVersionKind(), key)
@@ -200,6 +207,9 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	patch := options.ToPatchOptions()
 	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore
 	after, err := t.objects.Patch(ctx, manifest.GetName(), types.ApplyPatchType, canonical.Bytes(manifest.Object), patch)
+	if err == nil {
+		err = member.CheckObject(after)
+	}
 	if err == nil && len(patch.DryRun) == 0 {
 		a.wrote(t.gvk, after)
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
@@ -67,7 +68,12 @@ var (
 func classify(err error, t target) member.Outcome {
 	status := statusOf(err)
 	text := status.Message
+	var odd *member.ObjectError
 	switch {
+	case answer.IsTooLarge(err):
+		return refused(hubv1.ReasonAnswerTooLarge, member.RetrySlowly, "the cluster's answer about %s was dropped: %s", t, tooLarge(err))
+	case errors.As(err, &odd):
+		return refused(hubv1.ReasonServerError, member.RetrySlowly, "%s: look for a faulty or hostile server there", odd)
 	case isNotServed(err):
 		return refused(hubv1.ReasonKindNotServed, member.RetrySlowly, "the cluster does not serve %s in %s: install its definition there",
 			t.gvk.Kind, t.gvk.GroupVersion())
@@ -92,6 +98,15 @@ func classify(err error, t target) member.Outcome {
 		return refused(hubv1.ReasonTooLarge, member.RetryNever, "%s is too large for the cluster: make it smaller than 1 MB", t)
 	}
 	return byCode(err, status, t)
+}
+
+// tooLarge names the bound, without what clients say of it.
+func tooLarge(err error) error {
+	var large *answer.TooLargeError
+	if errors.As(err, &large) {
+		return large
+	}
+	return err
 }
 
 // cause is why there was no answer, without the ports and times that differ from try to try: they would change the row each time.

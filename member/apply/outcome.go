@@ -2,8 +2,6 @@ package apply
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,15 +29,4 @@ func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 }
 
 // bounded makes one line of valid text of at most longestMessage characters of what another server may have written.
-func bounded(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return ' '
-		}
-		return r
-	}, s[:min(len(s), 4*longestMessage)])
-	if r := []rune(s); len(r) > longestMessage {
-		s = string(r[:longestMessage-1]) + "…"
-	}
-	return s
-}
+func bounded(s string) string { return member.Line(s, longestMessage) }

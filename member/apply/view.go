@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -16,6 +17,8 @@ func (a *Applier) View(ctx context.Context, in member.ViewIntent) (*unstructured
 	if a.isHub {
 		return nil, isTemplate()
 	}
+	ctx, done := answer.Keep(ctx)
+	defer done()
 	t, stop := a.find(in.GVK, types.NamespacedName{Namespace: in.Owner.Namespace, Name: in.Owner.Name})
 	if stop != nil {
 		return nil, stop
@@ -40,6 +43,8 @@ func (a *Applier) Preview(ctx context.Context, in member.ApplyIntent) member.Pre
 	if a.isHub {
 		return member.Preview{Refused: isTemplate()}
 	}
+	ctx, done := answer.Keep(ctx)
+	defer done()
 	manifest := a.mark(in)
 	t, stop := a.find(manifest.GroupVersionKind(), types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()})
 	if stop != nil {

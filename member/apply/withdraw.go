@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
@@ -23,6 +24,8 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	if a.isHub {
 		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
 	}
+	ctx, done := answer.Keep(ctx)
+	defer done()
 	t, stop := a.find(in.GVK, types.NamespacedName{Namespace: in.Owner.Namespace, Name: in.Owner.Name})
 	if stop != nil {
 		if stop.Reason == hubv1.ReasonKindNotServed {

@@ -9,14 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
 const (
-	pageSize = 250
+	pageSize = 100
 	// mostPages of one kind and namespace are read.
-	mostPages = 8
+	mostPages = 20
+	// mostListed objects of them are kept, whatever the server takes for a page.
+	mostListed = pageSize * mostPages
 )
 
 // place is what one list is of.
@@ -54,9 +58,13 @@ func (s *search) list(p place) map[types.UID][]listed {
 		s.note("%s: not granted to the hub on this cluster", p.GroupResource())
 		return found
 	}
-	options := metav1.ListOptions{Limit: pageSize}
-	for range mostPages {
-		page, err := s.client.Resource(p.GroupVersionResource).Namespace(p.namespace).List(s.ctx, options)
+	options, kept := metav1.ListOptions{Limit: pageSize}, 0
+	for pages := 0; pages < mostPages && kept < mostListed; pages++ {
+		next, err := s.page(p, options, func(owner types.UID, child listed) {
+			if kept++; kept <= mostListed {
+				found[owner] = append(found[owner], child)
+			}
+		})
 		switch {
 		case apierrors.IsNotFound(err):
 			return found // the cluster has no such kind
@@ -67,26 +75,41 @@ func (s *search) list(p place) map[types.UID][]listed {
 			s.note("%s: could not be listed: %s", p.GroupResource(), reason(err))
 			return found
 		}
-		for i := range page.Items {
-			owners := page.Items[i].GetOwnerReferences()
-			if len(owners) == 0 {
-				continue
-			}
-			kept := listedOf(&page.Items[i])
-			for _, owner := range owners {
-				found[owner.UID] = append(found[owner.UID], kept)
-			}
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		if options.Continue = next; next == "" && kept <= mostListed {
 			return found
 		}
 	}
-	s.note("%s: namespace %s has more than %d, the rest is not looked at", p.GroupResource(), p.namespace, pageSize*mostPages)
+	s.note("%s: namespace %s has more than %d, the rest is not looked at", p.GroupResource(), p.namespace, mostListed)
 	return found
+}
+
+// page tells of the objects of a page by the UIDs of their owners, and returns where the list continues.
+func (s *search) page(p place, options metav1.ListOptions, tell func(owner types.UID, child listed)) (next string, err error) {
+	ctx, done := answer.Keep(s.ctx)
+	defer done()
+	page, err := s.client.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	for i := range page.Items {
+		o := &page.Items[i]
+		owners := o.GetOwnerReferences()
+		if len(owners) == 0 || len(o.GetName()) > hubv1.MaxNameLength || len(o.GetUID()) > hubv1.MaxUIDLength {
+			continue
+		}
+		child := listedOf(o)
+		for _, owner := range owners {
+			tell(owner.UID, child)
+		}
+	}
+	return page.GetContinue(), nil
 }
 
 // reason is why a request failed, without the address of the server.
 func reason(err error) string {
+	if answer.IsTooLarge(err) {
+		return err.Error()
+	}
 	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
 		return string(r)
 	}

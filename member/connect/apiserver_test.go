@@ -28,10 +28,10 @@ func TestARealClusterIsConnected(t *testing.T) {
 	c, err := client.New(admin, client.Options{Scheme: quick.Scheme})
 	must(t, err)
 	account, kubeconfig := serviceAccount(t, c, admin)
-	n := node(in("eu", "eu-a"))
+	n := aNode(in("eu", "eu-a"))
 	n.Name = "node-1"
 	must(t, c.Create(t.Context(), &n))
-	n.Status = node().Status
+	n.Status = aNode().Status
 	must(t, c.Status().Update(t.Context(), &n))
 
 	p := New(quick)

@@ -53,7 +53,10 @@ func requestConfig(l *line, server string) *rest.Config {
 }
 
 func watchConfig(l *line, server string) *rest.Config {
-	return &rest.Config{Host: server, Transport: l.watchTransport(), UserAgent: userAgent, QPS: -1}
+	return &rest.Config{
+		Host: server, Transport: l.watchTransport(), UserAgent: userAgent, QPS: -1,
+		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON}, // the transport refuses any other format
+	}
 }
 
 func requestClient(l *line) *http.Client {

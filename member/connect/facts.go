@@ -9,28 +9,35 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
 // A cluster may say anything; what is kept of it fits a MemberCluster's status.
 const (
-	factsTimeout  = 30 * time.Second
-	nodesPerPage  = 500
-	maxPages      = 100
-	maxVersion    = 64
-	maxZones      = 64
-	maxResources  = 64
-	protobufFirst = "application/vnd.kubernetes.protobuf,application/json"
+	factsTimeout = 30 * time.Second
+	nodesPerPage = 500
+	maxPages     = 100
+	maxNodes     = 50_000
+	maxNode      = 2 << 20   // bytes
+	maxNodeBytes = 512 << 20 // of a page: API servers answer from their memory with all nodes at once
+	maxVersion   = 64
+	maxZones     = 64
+	maxResources = 64
+	maxNames     = 4096 // of resources, of which the first are kept
 )
 
 // readFacts returns the facts that could be read, on top of those known before, and why others could not.
@@ -66,101 +73,161 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 	sum := newNodeSum()
 	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // from the API server's memory
 	for range maxPages {
-		page, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode())
+		next, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode(), sum)
 		if err != nil {
 			return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 		}
-		sum.add(page.Items)
-		if page.Continue == "" {
+		if next == "" {
 			return sum.facts(), nil
 		}
-		query = url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "continue": {page.Continue}}
+		query = url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "continue": {next}}
 	}
-	return member.Facts{}, fmt.Errorf("reading the nodes: more than %d pages", maxPages)
+	err := &answer.TooLargeError{What: "the list of nodes", Bound: fmt.Sprintf("%d pages", maxPages)}
+	l.tooLarge("GET /api/v1/nodes", err)
+	return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 }
 
-func readNodePage(ctx context.Context, l *line, url string) (*corev1.NodeList, error) {
-	body, err := ask(ctx, requestClient(l), url, protobufFirst)
+// readNodePage adds the nodes of a page to sum, one by one. A server may answer with more than a page.
+func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
+	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url, asJSON)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer func() { _ = body.Close() }()
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
-	}
-	page := &corev1.NodeList{}
-	if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(data, nil, page); err != nil {
-		return nil, fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
-	}
-	return page, nil
+	bounds := answer.ListBounds{Items: maxNodes - int(sum.nodes.Total), ItemBytes: maxNode}
+	next, err = answer.List(body, "items", bounds, sum.read)
+	return next, listError(l, "GET /api/v1/nodes", err)
 }
 
-// nodeSum folds nodes, page by page, into facts.
+// listError tells an answer that is too large from one that is not of an API server.
+func listError(l *line, what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case answer.IsTooLarge(err):
+		l.tooLarge(what, err)
+		return err
+	}
+	return fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
+}
+
+// node is what facts need of one.
+type node struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		Unschedulable bool `json:"unschedulable"`
+	} `json:"spec"`
+	Status struct {
+		Capacity    map[string]quantity `json:"capacity"`
+		Allocatable map[string]quantity `json:"allocatable"`
+		Conditions  []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+// quantity is zero for text that no node writes: "1e2147483647" would be worked out digit by digit.
+type quantity struct{ resource.Quantity }
+
+var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (q *quantity) UnmarshalJSON(raw []byte) error {
+	text := strings.Trim(string(raw), `"`)
+	if !sensibleQuantity.MatchString(text) {
+		return nil
+	}
+	parsed, err := resource.ParseQuantity(text)
+	if err == nil {
+		q.Quantity = parsed
+	}
+	return nil
+}
+
+// nodeSum folds nodes, one by one, into facts.
 type nodeSum struct {
 	nodes                 hubv1.NodeSummary
-	regions, zones        map[string]bool
+	region                string
+	regions               bool     // nodes have more than one
+	zones                 []string // sorted, the first maxZones
 	capacity, allocatable corev1.ResourceList
 }
 
 func newNodeSum() *nodeSum {
-	return &nodeSum{
-		regions: map[string]bool{}, zones: map[string]bool{},
-		capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{},
-	}
+	return &nodeSum{capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{}}
 }
 
-func (s *nodeSum) add(nodes []corev1.Node) {
-	for i := range nodes {
-		node := &nodes[i]
-		s.nodes.Total++
-		s.regions[labelValue(node, hubv1.RegionLabel)] = true
-		if zone := labelValue(node, hubv1.ZoneLabel); zone != "" {
-			s.zones[zone] = true
+// read adds a node as its server wrote it.
+func (s *nodeSum) read(raw []byte) error {
+	var n node
+	if err := utiljson.Unmarshal(raw, &n); err != nil {
+		return err
+	}
+	s.add(&n)
+	return nil
+}
+
+func (s *nodeSum) add(n *node) {
+	s.nodes.Total++
+	region := labelValue(n, hubv1.RegionLabel)
+	if s.nodes.Total == 1 {
+		s.region = region
+	}
+	s.regions = s.regions || region != s.region
+	if zone := labelValue(n, hubv1.ZoneLabel); zone != "" {
+		if at, found := slices.BinarySearch(s.zones, zone); !found {
+			s.zones = slices.Insert(s.zones, at, zone)
+			s.zones = s.zones[:min(len(s.zones), maxZones)]
 		}
-		addResources(s.capacity, node.Status.Capacity)
-		if !isReady(node) {
-			continue
-		}
-		s.nodes.Ready++
-		if !node.Spec.Unschedulable {
-			addResources(s.allocatable, node.Status.Allocatable)
-		}
+	}
+	addResources(s.capacity, n.Status.Capacity)
+	if !n.isReady() {
+		return
+	}
+	s.nodes.Ready++
+	if !n.Spec.Unschedulable {
+		addResources(s.allocatable, n.Status.Allocatable)
 	}
 }
 
 // facts has a region only if every node says the same one. Its capacity is not nil, even without nodes.
 func (s *nodeSum) facts() member.Facts {
-	f := member.Facts{Nodes: s.nodes, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
-	if len(s.regions) == 1 {
-		for region := range s.regions {
-			f.Region = region
-		}
+	f := member.Facts{Nodes: s.nodes, Zones: s.zones, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
+	if !s.regions {
+		f.Region = s.region
 	}
-	f.Zones = slices.Sorted(maps.Keys(s.zones))
-	f.Zones = f.Zones[:min(len(f.Zones), maxZones)]
 	return f
 }
 
-// labelValue is empty if the label is missing or holds what no label may.
-func labelValue(node *corev1.Node, label string) string {
-	value := node.Labels[label]
+// labelValue is empty if the label is missing or holds a text that no label may hold.
+func labelValue(n *node, label string) string {
+	value := n.Metadata.Labels[label]
 	if len(validation.IsValidLabelValue(value)) > 0 {
 		return ""
 	}
-	return value
+	return strings.Clone(value)
 }
 
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+func (n *node) isReady() bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == string(corev1.NodeReady) && c.Status == string(corev1.ConditionTrue) {
+			return true
+		}
+	}
+	return false
 }
 
-func addResources(sum, more corev1.ResourceList) {
+func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	for name, quantity := range more {
-		total := sum[name]
-		total.Add(quantity)
+		name := corev1.ResourceName(name)
+		total, known := sum[name]
+		if !known && (len(sum) >= maxNames && rank(name) > 0 || len(validation.IsQualifiedName(string(name))) > 0) {
+			continue
+		}
+		total.Add(quantity.Quantity)
 		sum[name] = total
 	}
 }
@@ -172,7 +239,7 @@ func fitting(list corev1.ResourceList) corev1.ResourceList {
 	})
 	kept := corev1.ResourceList{}
 	for _, name := range names {
-		if len(kept) < maxResources && len(validation.IsQualifiedName(string(name))) == 0 {
+		if len(kept) < maxResources {
 			kept[name] = list[name]
 		}
 	}

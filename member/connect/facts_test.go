@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -16,8 +17,8 @@ import (
 
 type nodeOption func(*corev1.Node)
 
-// node is ready, in region eu and zone eu-a, with 4 CPUs of which 3 can be used.
-func node(options ...nodeOption) corev1.Node {
+// aNode is ready, in region eu and zone eu-a, with 4 CPUs of which 3 can be used.
+func aNode(options ...nodeOption) corev1.Node {
 	n := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{hubv1.RegionLabel: "eu", hubv1.ZoneLabel: "eu-a"}},
 		Status: corev1.NodeStatus{
@@ -44,6 +45,16 @@ func cpus(n string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
 }
 
+// add adds nodes as a server writes them.
+func add(t *testing.T, sum *nodeSum, nodes ...corev1.Node) {
+	t.Helper()
+	for i := range nodes {
+		raw, err := json.Marshal(nodes[i])
+		must(t, err)
+		must(t, sum.read(raw))
+	}
+}
+
 func TestNodesFoldIntoFacts(t *testing.T) {
 	tests := map[string]struct {
 		nodes []corev1.Node
@@ -53,40 +64,40 @@ func TestNodesFoldIntoFacts(t *testing.T) {
 			want: member.Facts{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}},
 		},
 		"nodes of one region add up and their zones are sorted": {
-			nodes: []corev1.Node{node(in("eu", "eu-b")), node(), node()},
+			nodes: []corev1.Node{aNode(in("eu", "eu-b")), aNode(), aNode()},
 			want: member.Facts{
 				Region: "eu", Zones: []string{"eu-a", "eu-b"}, Nodes: hubv1.NodeSummary{Total: 3, Ready: 3},
 				Capacity: cpus("12"), Allocatable: cpus("9"),
 			},
 		},
 		"what is not ready or cordoned is capacity and cannot be allocated": {
-			nodes: []corev1.Node{node(), node(notReady), node(cordoned)},
+			nodes: []corev1.Node{aNode(), aNode(notReady), aNode(cordoned)},
 			want: member.Facts{
 				Region: "eu", Zones: []string{"eu-a"}, Nodes: hubv1.NodeSummary{Total: 3, Ready: 2},
 				Capacity: cpus("12"), Allocatable: cpus("3"),
 			},
 		},
 		"nodes of two regions have none in common": {
-			nodes: []corev1.Node{node(), node(in("us", "us-a"))},
+			nodes: []corev1.Node{aNode(), aNode(in("us", "us-a"))},
 			want: member.Facts{
 				Zones: []string{"eu-a", "us-a"}, Nodes: hubv1.NodeSummary{Total: 2, Ready: 2}, Capacity: cpus("8"), Allocatable: cpus("6"),
 			},
 		},
 		"a node without a region leaves it open": {
-			nodes: []corev1.Node{node(), node(unlabeled)},
+			nodes: []corev1.Node{aNode(), aNode(unlabeled)},
 			want: member.Facts{
 				Zones: []string{"eu-a"}, Nodes: hubv1.NodeSummary{Total: 2, Ready: 2}, Capacity: cpus("8"), Allocatable: cpus("6"),
 			},
 		},
 		"a label that is none is ignored": {
-			nodes: []corev1.Node{node(in("<b>eu</b>", "a b"))},
+			nodes: []corev1.Node{aNode(in("<b>eu</b>", "a b"))},
 			want:  member.Facts{Nodes: hubv1.NodeSummary{Total: 1, Ready: 1}, Capacity: cpus("4"), Allocatable: cpus("3")},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			sum := newNodeSum()
-			sum.add(tc.nodes)
+			add(t, sum, tc.nodes...)
 			if diff := cmp.Diff(tc.want, sum.facts(), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
@@ -99,13 +110,13 @@ func TestNodesFoldIntoFacts(t *testing.T) {
 
 func TestFactsFitIntoAStatus(t *testing.T) {
 	sum := newNodeSum()
-	odd := node()
+	odd := aNode()
 	for i := range 200 {
 		odd.Status.Capacity[corev1.ResourceName(fmt.Sprintf("example.com/r%03d", i))] = resource.MustParse("1")
 		odd.Status.Capacity[corev1.ResourceName(fmt.Sprintf("not a name %d", i))] = resource.MustParse("1")
-		sum.add([]corev1.Node{node(in("eu", fmt.Sprintf("z-%03d", i)))})
+		add(t, sum, aNode(in("eu", fmt.Sprintf("z-%03d", i))))
 	}
-	sum.add([]corev1.Node{odd})
+	add(t, sum, odd)
 	f := sum.facts()
 	if len(f.Capacity) != maxResources || len(f.Zones) != maxZones {
 		t.Errorf("%d resources and %d zones", len(f.Capacity), len(f.Zones))
@@ -117,7 +128,7 @@ func TestFactsFitIntoAStatus(t *testing.T) {
 
 func TestFactsAreReadPageByPageAndKeptWhenTheyCannotBeRead(t *testing.T) {
 	f := newFakeCluster(t)
-	f.set(func(f *fakeCluster) { f.nodes = []corev1.Node{node(), node(), node(), node(), node()} })
+	f.set(func(f *fakeCluster) { f.nodes = []corev1.Node{aNode(), aNode(), aNode(), aNode(), aNode()} })
 	p := New(quick)
 	start(t, p)
 	p.Ensure("eu", f.kubeconfig(t), "")

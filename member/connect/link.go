@@ -109,6 +109,7 @@ func (l *link) setState(s member.LinkState) {
 
 func sameButLastHeard(a, b member.LinkState) bool {
 	return a.Ready == b.Ready && a.Reason == b.Reason && a.Message == b.Message &&
+		a.TooLarge == b.TooLarge &&
 		a.Credentials == b.Credentials && a.CredentialsReason == b.CredentialsReason && a.CredentialsMessage == b.CredentialsMessage &&
 		equality.Semantic.DeepEqual(a.Facts, b.Facts)
 }
@@ -127,7 +128,7 @@ func (l *link) setEngaged(e *engagement) {
 
 // run keeps the link until ctx ends.
 func (l *link) run(ctx context.Context, aware multicluster.Aware) {
-	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1), served: make(chan servedRead, 1)}
+	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1), served: make(chan servedRead, 1), larger: make(chan struct{}, 1)}
 	defer r.end()
 	for {
 		timer := time.NewTimer(r.step(ctx))
@@ -149,6 +150,8 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 			return true
 		case <-due:
 			return true
+		case <-r.larger:
+			r.report()
 		case read := <-r.facts:
 			r.takeFacts(read)
 		case read := <-r.served:

@@ -439,25 +439,6 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsBounded(t *testing.T) {
-	tests := map[string]struct {
-		length  int
-		tooLong bool
-	}{
-		"a shorter one is whole": {length: 10},
-		"a longer one fails":     {length: 11, tooLong: true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			body := &boundedBody{ReadCloser: io.NopCloser(bytes.NewReader(make([]byte, tc.length))), left: 10 + 1}
-			got, err := io.ReadAll(body)
-			if (errors.Is(err, errTooLong)) != tc.tooLong || (err == nil && len(got) != tc.length) {
-				t.Errorf("read %d bytes: %v", len(got), err)
-			}
-		})
-	}
-}
-
 func TestAProviderIsStartedOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

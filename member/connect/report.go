@@ -20,8 +20,13 @@ const (
 // report makes what the runner knows the link's state.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
+	tooLarge := ""
+	if r.engaged != nil {
+		tooLarge = r.engaged.line.lately()
+	}
 	r.link.setState(member.LinkState{
-		Ready: ready.status, Reason: ready.reason, Message: ready.message,
+		TooLarge: tooLarge,
+		Ready:    ready.status, Reason: ready.reason, Message: ready.message,
 		Credentials: creds.status, CredentialsReason: creds.reason, CredentialsMessage: creds.message,
 		LastHeard: r.lastHeard,
 		Facts:     r.latest,

@@ -71,6 +71,7 @@ type runner struct {
 	looks    []time.Time // when to ask which kinds are served, in order
 	looking  bool
 	readers  sync.WaitGroup
+	larger   chan struct{} // an answer was larger than it may be
 }
 
 // end leaves no connection and no goroutine.
@@ -214,6 +215,12 @@ func (r *runner) engage(ctx context.Context, s *session, l *line, id string) err
 	if r.engaged != nil {
 		r.engaged.cancel()
 	}
+	l.tellOfLarge(func() {
+		select {
+		case r.larger <- struct{}{}:
+		default:
+		}
+	})
 	life, cancel := context.WithCancel(ctx)
 	r.engaged = &engagement{cluster: c, line: l, cancel: cancel}
 	r.link.setEngaged(r.engaged)

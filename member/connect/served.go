@@ -3,18 +3,20 @@ package connect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 // A cluster is asked which kinds it serves when its link comes up and when somebody says Look or LookAgain. Beside that it is asked
@@ -22,9 +24,13 @@ import (
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const (
-	looksSeldom       = 10 * time.Minute
-	versionsPerGroup  = 16
-	longestOfOneGroup = 4 << 20
+	looksSeldom      = 10 * time.Minute
+	versionsPerGroup = 16
+	maxVersions      = 1000      // of a group, of which the first are kept
+	maxGroup         = 256 << 10 // bytes
+	maxResourcesOf   = 10_000    // of a group and version
+	maxResource      = 64 << 10  // bytes
+	maxVersionBytes  = 16 << 20  // of the resources of a group and version
 )
 
 // Look asks every cluster soon which kinds it serves, since others are wanted.
@@ -126,7 +132,7 @@ func readServed(ctx context.Context, l *line, server string, kinds []schema.Grou
 	out := map[schema.GroupKind][]string{}
 	var failed []error
 	for _, group := range slices.SortedFunc(maps.Keys(byGroup), cmp.Compare) {
-		versions, err := readGroup(ctx, l, server, group)
+		versions, err := readGroup(ctx, l, server, group, byGroup[group])
 		if err != nil {
 			failed = append(failed, fmt.Errorf("reading what is served of group %q: %w", group, err))
 		}
@@ -143,66 +149,75 @@ func readServed(ctx context.Context, l *line, server string, kinds []schema.Grou
 	return out, errors.Join(failed...)
 }
 
-// readGroup returns the versions of a group's kinds.
-func readGroup(ctx context.Context, l *line, server, group string) (map[string][]string, error) {
+// readGroup returns the versions of those kinds of a group that are asked for.
+func readGroup(ctx context.Context, l *line, server, group string, wanted []schema.GroupKind) (map[string][]string, error) {
+	out := map[string][]string{}
 	if group == "" {
-		kinds, err := readVersionOf(ctx, l, server+"/api/v1")
-		return versionsOf(kinds, "v1", nil), err
+		return out, readVersionOf(ctx, l, server+"/api/v1", "v1", wanted, out)
 	}
-	var g metav1.APIGroup
-	if err := readJSON(ctx, l, server+"/apis/"+group, &g); isNotFound(err) {
+	at := server + "/apis/" + group
+	body, err := ask(answer.Streamed(ctx, maxGroup), requestClient(l), at, asJSON)
+	if isNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	var out map[string][]string
-	for _, v := range g.Versions[:min(len(g.Versions), versionsPerGroup)] {
-		kinds, err := readVersionOf(ctx, l, server+"/apis/"+group+"/"+v.Version)
-		if err != nil {
+	defer func() { _ = body.Close() }()
+	var versions []string
+	_, err = answer.List(body, "versions", answer.ListBounds{Items: maxVersions, ItemBytes: maxGroup}, func(item []byte) error {
+		var v struct {
+			Version string `json:"version"`
+		}
+		if err := utiljson.Unmarshal(item, &v); err != nil {
+			return err
+		}
+		if len(versions) < versionsPerGroup && len(validation.IsDNS1035Label(v.Version)) == 0 {
+			versions = append(versions, v.Version)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, listError(l, "GET /apis/"+group, err)
+	}
+	for _, v := range versions {
+		if err := readVersionOf(ctx, l, at+"/"+v, v, wanted, out); err != nil {
 			return nil, err
 		}
-		out = versionsOf(kinds, v.Version, out)
 	}
 	return out, nil
 }
 
-func versionsOf(kinds []string, version string, out map[string][]string) map[string][]string {
-	if out == nil {
-		out = map[string][]string{}
-	}
-	for _, kind := range kinds {
-		if !slices.Contains(out[kind], version) {
-			out[kind] = append(out[kind], version)
-		}
-	}
-	return out
-}
-
-// readVersionOf returns the kinds of one group and version; none if it went since the group was read.
-func readVersionOf(ctx context.Context, l *line, url string) ([]string, error) {
-	var list metav1.APIResourceList
-	if err := readJSON(ctx, l, url, &list); err != nil && !isNotFound(err) {
-		return nil, err
-	}
-	var kinds []string
-	for _, r := range list.APIResources {
-		if !strings.Contains(r.Name, "/") { // a subresource may have the kind of another group
-			kinds = append(kinds, r.Kind)
-		}
-	}
-	return kinds, nil
-}
-
-func readJSON(ctx context.Context, l *line, url string, into any) error {
-	body, err := ask(ctx, requestClient(l), url, asJSON)
-	if err != nil {
+// readVersionOf adds a version to those of its kinds that are asked for; to none if it went since the group was read.
+func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
+	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at, asJSON)
+	if isNotFound(err) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	if err := json.NewDecoder(io.LimitReader(body, longestOfOneGroup)).Decode(into); err != nil {
-		return fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
+	_, err = answer.List(body, "resources", answer.ListBounds{Items: maxResourcesOf, ItemBytes: maxResource}, func(item []byte) error {
+		var r struct {
+			Name string `json:"name"`
+			Kind string `json:"kind"`
+		}
+		if err := utiljson.Unmarshal(item, &r); err != nil {
+			return err
+		}
+		if strings.Contains(r.Name, "/") { // a subresource may have the kind of another group
+			return nil
+		}
+		asked := slices.ContainsFunc(wanted, func(gk schema.GroupKind) bool { return gk.Kind == r.Kind })
+		if asked && !slices.Contains(out[r.Kind], version) {
+			out[r.Kind] = append(out[r.Kind], version)
+		}
+		return nil
+	})
+	path := at
+	if u, failed := url.Parse(at); failed == nil {
+		path = u.Path
 	}
-	return nil
+	return listError(l, "GET "+path, err)
 }
 
 func isNotFound(err error) bool {

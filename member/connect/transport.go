@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -22,13 +23,12 @@ const (
 	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
 	idleTimeout    = 30 * time.Second // more than the time between two probes; a connection that was closed is remembered for as long
 	drainTime      = requestTimeout + 5*time.Second
-	maxAnswer      = 64 << 20 // bytes of the body of one answer, unpacked; watches have no end
+	largeFor       = 10 * time.Minute // how long a MemberCluster says that an answer was too large
 )
 
 var (
 	errLineClosed = fmt.Errorf("the link was ended: %w", member.ErrNotConnected)
 	errRedirect   = errors.New("the server answered with a redirect, which is not followed")
-	errTooLong    = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
 )
 
 // pool holds the connections to one target. It is our own and not client-go's cache of transports, which is global and
@@ -72,6 +72,7 @@ func (p *pool) transport(config *tls.Config) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
+		DisableCompression:     true, // package answer unpacks, and counts before and after
 	}
 }
 
@@ -153,12 +154,52 @@ func openSession(t target, before *session) (*session, error) {
 }
 
 // line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.
-type line struct{ session atomic.Pointer[session] }
+type line struct {
+	session atomic.Pointer[session]
+	share   *answer.Budget // what the answers of the cluster may take in memory
+
+	mu       sync.Mutex
+	large    string    // what was too large, empty if nothing was
+	largeAt  time.Time // when that last happened
+	onLarger func()    // is told of the first; nil if nobody is
+}
 
 func newLine(s *session) *line {
-	l := &line{}
+	l := &line{share: answer.NewShare()}
 	l.session.Store(s)
 	return l
+}
+
+// tooLarge notes that the cluster answered more than it may. Until nothing was too large for a while, the first answer that was is the one to
+// be told of, so that the text stays the same.
+func (l *line) tooLarge(what string, err error) {
+	l.mu.Lock()
+	first := l.large == ""
+	if first {
+		l.large = bounded(what) + ": " + bounded(err.Error())
+	}
+	l.largeAt = time.Now()
+	tell := l.onLarger
+	l.mu.Unlock()
+	if first && tell != nil {
+		tell()
+	}
+}
+
+// lately says what was too large in the last minutes.
+func (l *line) lately() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.largeAt) > largeFor {
+		l.large = ""
+	}
+	return l.large
+}
+
+func (l *line) tellOfLarge(tell func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onLarger = tell
 }
 
 // close makes every later request fail, whoever still holds a client.
@@ -181,8 +222,9 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, errLineClosed
 	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept-Encoding", "gzip")
 	if s.target.token != "" {
-		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+s.target.token)
 	}
 	transport := s.pool.requests
@@ -198,27 +240,26 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, errRedirect
 	}
-	if !t.watches {
-		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswer + 1}
+	if err := answer.Bound(resp, t.line.share, t.watches && req.URL.Query().Has("watch")); err != nil {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("%w: %w", errStrange, err)
 	}
+	resp.Body = &heardBody{ReadCloser: resp.Body, line: t.line, what: req.Method + " " + req.URL.Path}
 	return resp, nil
 }
 
-// boundedBody fails, rather than ends, where the bound is: half an answer is never taken for a whole one.
-type boundedBody struct {
+// heardBody tells the line of an answer that is too large.
+type heardBody struct {
 	io.ReadCloser
-	left int64
+	line *line
+	what string
 }
 
 // Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLong
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
+func (b *heardBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
+	if answer.IsTooLarge(err) {
+		b.line.tooLarge(b.what, err)
+	}
 	return n, err
 }

@@ -85,6 +85,9 @@ func New(ctx context.Context, o Options) *Observer {
 		Resolve:       o.Resolve,
 		LabelSelector: hubv1.HubLabel + "=" + string(o.HubUID),
 		Transform: func(u *unstructured.Unstructured) (metav1.Object, error) {
+			if err := member.CheckObject(u); err != nil {
+				return nil, err
+			}
 			gvk := u.GroupVersionKind()
 			return newRecord(u, o.Conventions(gvk), o.Wishes(identity(gvk, u))), nil
 		},

@@ -17,10 +17,13 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// The longest annotations of ours that are believed: a member may write what it likes there, and we keep it.
+// The longest texts that are kept: a member may write what it likes. An annotation of ours that is longer is not believed, the reason and the
+// message of a health are cut.
 const (
-	longestOwner  = 1024
-	longestDigest = 128
+	longestOwner   = 1024
+	longestDigest  = 128
+	longestReason  = 64
+	longestMessage = 256
 )
 
 // record is an observation as kindwatch keeps it, in little space: a hub keeps one for each copy on each member.
@@ -83,7 +86,7 @@ func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wis
 		}
 	}
 	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
-		r.digest = digest
+		r.digest = strings.Clone(digest)
 	}
 	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
 		if t, err := time.Parse(time.RFC3339, pause); err == nil {
@@ -92,7 +95,7 @@ func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wis
 	}
 	r.hash, _ = content.Hash(u)
 	v := wishes.Assess(u, conventions)
-	c.health, c.reason, r.message = v.Health, v.Reason, strings.Clone(v.Message)
+	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
 	if status, ok := u.Object["status"].(map[string]any); ok || wishes != nil { // who asks for a value is told that there is none
 		r.observed = bytes.Clone(wishes.Project(status)) // no longer than needed
 	}

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/member/fields"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/member/values"
@@ -20,8 +21,6 @@ import (
 
 const (
 	requestTimeout = 10 * time.Second
-	// longestDocument of a group and version: that of the core group has less than 2 MiB.
-	longestDocument = 16 << 20
 	// A schema is asked for again after this time even if nothing says that it has changed.
 	schemaFor = 10 * time.Minute
 	// So long it is taken as it is although a field is missing that may have come since.
@@ -30,6 +29,9 @@ const (
 	unpublishedFor = 5 * time.Second
 	unreadableFor  = time.Minute
 )
+
+// largestDocument is that of a group and version: the core group's has less than 2 MiB.
+var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
 // document is what is known of the schema of one kind, reduced to a T. Its fields are guarded by Kinds.mu, but not while a request is
 // under way.
@@ -81,6 +83,8 @@ func settle[T any](ctx context.Context, k *Kinds, gvk schema.GroupVersionKind, s
 		return asked.schema
 	}
 	var now *T
+	ctx, done := answer.Keep(answer.Within(ctx, largestDocument))
+	defer done()
 	raw, etag, err := k.download(ctx, gvk.GroupVersion(), asked.etag)
 	if err == nil {
 		now, err = shared.parse(raw, gvk)
@@ -123,30 +127,28 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	if known != "" {
 		request.Header.Set("If-None-Match", known)
 	}
-	answer, err := k.options.HTTP.Do(request)
+	response, err := k.options.HTTP.Do(request)
 	if err != nil {
 		return nil, "", fmt.Errorf("asking for the schemas of %s: %w", gv, err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	switch answer.StatusCode {
+	defer func() { _ = response.Body.Close() }()
+	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotModified:
 		return nil, "", errUnchanged
 	case http.StatusNotFound:
 		return nil, "", errUnpublished
 	default:
-		return nil, "", fmt.Errorf("asking for the schemas of %s: the cluster answered %d", gv, answer.StatusCode)
+		return nil, "", fmt.Errorf("asking for the schemas of %s: the cluster answered %d", gv, response.StatusCode)
 	}
-	raw, err = io.ReadAll(io.LimitReader(answer.Body, longestDocument+1))
+	raw, err = io.ReadAll(response.Body)
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading the schemas of %s: %w", gv, err)
-	case len(raw) > longestDocument:
-		return nil, "", fmt.Errorf("the schemas of %s are longer than %d bytes", gv, longestDocument)
 	case len(raw) == 0: // so answers a server that has just learned of the group
 		return nil, "", errUnpublished
 	}
-	return raw, answer.Header.Get("ETag"), nil
+	return raw, response.Header.Get("ETag"), nil
 }
 
 // fieldSchemas and valueSchemas are those of all members, so that what many of them serve is read and kept once. They are found by what

@@ -1,9 +1,13 @@
 package served_test
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,18 +42,32 @@ type world struct {
 
 // lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a definition went.
 type lagging struct {
-	discovery.DiscoveryInterface
-	old   atomic.Pointer[metav1.APIResourceList]
+	next  http.RoundTripper
+	old   atomic.Pointer[[]byte]
+	last  atomic.Pointer[[]byte] // what was last answered
 	asked atomic.Int32
 }
 
-// ServerResourcesForGroupVersion implements discovery.DiscoveryInterface.
-func (l *lagging) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
-	l.asked.Add(1)
-	if old := l.old.Load(); old != nil {
-		return old, nil
+// RoundTrip implements http.RoundTripper.
+func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/apis/") || strings.Count(r.URL.Path, "/") != 3 {
+		return l.next.RoundTrip(r)
 	}
-	return l.DiscoveryInterface.ServerResourcesForGroupVersion(version)
+	l.asked.Add(1)
+	response, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if old := l.old.Load(); old != nil {
+		_ = response.Body.Close()
+		response.StatusCode, response.Body = http.StatusOK, io.NopCloser(bytes.NewReader(*old))
+		return response, nil
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	l.last.Store(&body)
+	return response, err
 }
 
 func newWorld(t *testing.T) *world {
@@ -66,18 +84,19 @@ func newWorld(t *testing.T) *world {
 // as is what a hub with these credentials knows.
 func (w *world) as(config *rest.Config) (*served.Kinds, chan schema.GroupKind) {
 	w.Helper()
-	http, err := rest.HTTPClientFor(config)
+	client, err := rest.HTTPClientFor(config)
 	must(w.T, err)
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
+	w.disco = &lagging{next: client.Transport}
+	client.Transport = w.disco
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
 	must(w.T, err)
-	w.disco = &lagging{DiscoveryInterface: disco}
 	definitions, err := dynamic.NewForConfig(served.MetadataOnly(config))
 	must(w.T, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	w.Cleanup(cancel)
 	woken := make(chan schema.GroupKind, 1000)
 	return served.New(ctx, served.Options{
-		Discovery: w.disco, HTTP: http, Definitions: definitions, OnChange: func(gk schema.GroupKind) { woken <- gk },
+		Discovery: disco, HTTP: client, Definitions: definitions, OnChange: func(gk schema.GroupKind) { woken <- gk },
 	}), woken
 }
 

@@ -22,11 +22,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member/fields"
 	"github.com/hanse-dev/hanse/member/values"
@@ -169,26 +172,53 @@ func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	return known != nil && !known.missing.IsZero() && time.Since(known.missing) < holds
 }
 
+// The bounds of what a group and version serves. It is read resource by resource.
+const (
+	longestDiscovery = 16 << 20
+	mostResources    = 10_000
+	longestResource  = 64 << 10
+)
+
 // discover asks the member. Nil means that it does not serve the kind.
 func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
-	list, err := k.options.Discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	path := "/apis/" + gvk.GroupVersion().String()
+	if gvk.Group == "" {
+		path = "/api/" + gvk.Version
+	}
+	ctx, cancel := context.WithTimeout(answer.Streamed(k.ctx, longestDiscovery), requestTimeout)
+	defer cancel()
+	body, err := k.options.Discovery.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Stream(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("discovering %s: %w", gvk.GroupVersion(), err)
 	}
+	defer func() { _ = body.Close() }()
 	var found *Resource
-	subresources := map[string]bool{}
-	for _, a := range list.APIResources {
-		if strings.Contains(a.Name, "/") {
-			subresources[a.Name] = true
-		} else if a.Kind == gvk.Kind {
+	withStatus := map[string]bool{} // the names of resources that have one
+	_, err = answer.List(body, "resources", answer.ListBounds{Items: mostResources, ItemBytes: longestResource}, func(item []byte) error {
+		var a struct {
+			Name       string `json:"name"`
+			Kind       string `json:"kind"`
+			Namespaced bool   `json:"namespaced"`
+		}
+		if err := utiljson.Unmarshal(item, &a); err != nil {
+			return err
+		}
+		switch resource, sub, isSub := strings.Cut(a.Name, "/"); {
+		case isSub && sub == "status":
+			withStatus[resource] = true
+		case !isSub && a.Kind == gvk.Kind && len(validation.IsDNS1035Label(a.Name)) == 0:
 			found = &Resource{GroupVersionResource: gvk.GroupVersion().WithResource(a.Name), Namespaced: a.Namespaced}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("discovering %s: %w", gvk.GroupVersion(), err)
 	}
 	if found != nil {
 		// Kinds that Kubernetes has built in are judged by what is known of them, not by whether their status is empty.
-		found.HasStatus = subresources[found.Resource+"/status"] && !isBuiltIn(gvk.Group)
+		found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
 	}
 	return found, nil
 }

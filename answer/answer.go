@@ -1,0 +1,84 @@
+// Package answer bounds what an API server may answer, and what the answers of all API servers may take together.
+//
+// A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a KiB of Go values. So
+// bytes are bounded before and after they are unpacked, the values of JSON are counted while they are read, and a list that may be long is read
+// object by object. An answer that is larger than its bounds fails with a TooLargeError; half of it is never taken for the whole.
+//
+// What an answer takes in memory is estimated, and charged until its reader is done with it: to its server, whose share is bounded, and, as far as
+// it is larger than ordinary answers are, to a budget of the process. Ordinary answers of one server never wait for another server.
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Bounds of one answer, or of one event of a watch.
+type Bounds struct {
+	Bytes  int64 // unpacked; packed it has no more either
+	Values int64 // of JSON, roughly: objects, lists, and what commas separate
+}
+
+// Bounds of answers of which nothing else is said.
+var (
+	// Whole holds for an answer that is read as a whole, an object or a page of a list.
+	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 17}
+	// Event holds for each event of a watch. API servers store no object of more than 1.5 MiB.
+	Event = Bounds{Bytes: 4 << 20, Values: 1 << 17}
+)
+
+// TooLargeError says that an answer is larger than it may be.
+type TooLargeError struct {
+	What  string // what is too large, as in "the answer"
+	Bound string // as in "16 MiB"
+}
+
+// Error implements error.
+func (e *TooLargeError) Error() string { return fmt.Sprintf("%s is larger than %s", e.What, e.Bound) }
+
+// IsTooLarge is true if the answer was larger than its bounds.
+func IsTooLarge(err error) bool {
+	var large *TooLargeError
+	return errors.As(err, &large)
+}
+
+func tooManyBytes(what string, bound int64) error {
+	text := fmt.Sprintf("%d bytes", bound)
+	switch {
+	case bound >= 1<<20:
+		text = fmt.Sprintf("%d MiB", bound>>20)
+	case bound >= 1<<10:
+		text = fmt.Sprintf("%d KiB", bound>>10)
+	}
+	return &TooLargeError{What: what, Bound: text}
+}
+
+func tooManyValues(what string, bound int64) error {
+	return &TooLargeError{What: what, Bound: fmt.Sprintf("%d JSON values", bound)}
+}
+
+type contextKey int
+
+const (
+	boundsKey contextKey = iota
+	keeperKey
+)
+
+// Streamed says that the reader of answers to this context reads them object by object and keeps none, so that they may be larger. Their values
+// are not counted and nothing is charged.
+func Streamed(ctx context.Context, bytes int64) context.Context {
+	return Within(ctx, Bounds{Bytes: bytes})
+}
+
+// Within sets other bounds for answers to this context. With no bound of values they are read as a stream.
+func Within(ctx context.Context, bounds Bounds) context.Context {
+	return context.WithValue(ctx, boundsKey, bounds)
+}
+
+// Keep says that what is read with this context is kept, decoded, until done is called: until then it is charged. Else an answer is charged
+// until its body is closed, which clients do before they decode it.
+func Keep(ctx context.Context) (kept context.Context, done func()) {
+	k := &keeper{}
+	return context.WithValue(ctx, keeperKey, k), k.done
+}

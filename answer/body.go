@@ -1,0 +1,173 @@
+package answer
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Bound makes the body of a response fail where its bounds are, unpacks it, and charges it to the share of its server. The request must have
+// been sent by a transport that does not unpack. A watch is bounded event by event. An answer that is no JSON is refused: a decoder of another
+// format would not count.
+func Bound(response *http.Response, share *Budget, watch bool) error {
+	if err := checkFormat(response); err != nil {
+		return err
+	}
+	ctx := response.Request.Context()
+	b := &body{ctx: ctx, what: "the answer", bounds: Whole, watch: watch, share: charge{budget: share}, process: charge{budget: process}}
+	b.keeper, _ = ctx.Value(keeperKey).(*keeper)
+	if watch {
+		b.bounds, b.what = Event, "an event of the watch"
+	}
+	if bounds, set := ctx.Value(boundsKey).(Bounds); set {
+		b.bounds, b.streamed = bounds, bounds.Values == 0
+	}
+	b.from, b.closer = response.Body, response.Body
+	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
+		packed := &packedBody{from: response.Body, bounds: b.bounds, watch: watch}
+		b.from = &unpacker{packed: packed}
+		response.Header.Del("Content-Encoding")
+		response.Header.Del("Content-Length")
+		response.ContentLength = -1
+		response.Uncompressed = true
+	}
+	response.Body = b
+	return nil
+}
+
+func checkFormat(response *http.Response) error {
+	format, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if format == "" || err != nil || format == "application/json" || strings.HasPrefix(format, "text/") {
+		return nil
+	}
+	return fmt.Errorf("the server answered with %.64q, which was not asked for", format)
+}
+
+// body bounds what is read of an answer.
+type body struct {
+	ctx      context.Context
+	what     string
+	from     io.Reader
+	closer   io.Closer
+	bounds   Bounds
+	watch    bool
+	streamed bool
+
+	bytes  int64 // of the answer, or of the event
+	count  Counter
+	failed error
+
+	share, process charge
+	keeper         *keeper
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	if most := b.bounds.Bytes + 1 - b.bytes; !b.watch && int64(len(p)) > most {
+		p = p[:most]
+	}
+	n, err := b.from.Read(p)
+	if b.failed = b.take(p[:n]); b.failed != nil {
+		return 0, b.failed
+	}
+	return n, err
+}
+
+func (b *body) take(data []byte) error {
+	if b.watch {
+		return b.takeEvents(data)
+	}
+	b.bytes += int64(len(data))
+	if !b.streamed {
+		b.count.Add(data)
+	}
+	if err := b.check(); err != nil || b.streamed {
+		return err
+	}
+	cost := b.bytes + valueCost*b.count.Values
+	if err := b.share.upTo(b.ctx, cost-freeCost); err != nil {
+		return fmt.Errorf("waiting for room for a large answer of this server: %w", err)
+	}
+	if err := b.process.upTo(b.ctx, cost-ordinaryCost); err != nil {
+		return fmt.Errorf("waiting for room for a large answer: %w", err)
+	}
+	return nil
+}
+
+func (b *body) check() error {
+	switch {
+	case b.bytes > b.bounds.Bytes:
+		return tooManyBytes(b.what, b.bounds.Bytes)
+	case !b.streamed && b.count.Values > b.bounds.Values:
+		return tooManyValues(b.what, b.bounds.Values)
+	}
+	return nil
+}
+
+// takeEvents begins to count anew with each event. One event of a watch is in memory at a time, which charges nobody.
+func (b *body) takeEvents(data []byte) error {
+	for _, c := range data {
+		if b.count.add(c); b.count.Depth == 0 && !b.count.text {
+			b.bytes, b.count.Values = 0, 0
+			continue
+		}
+		if b.bytes++; b.bytes > b.bounds.Bytes || b.count.Values > b.bounds.Values {
+			return b.check()
+		}
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	if b.keeper != nil {
+		b.keeper.hold(b.share, b.process)
+		b.share, b.process = charge{budget: b.share.budget}, charge{budget: b.process.budget}
+	} else {
+		b.share.giveBack()
+		b.process.giveBack()
+	}
+	return b.closer.Close()
+}
+
+// packedBody bounds an answer before it is unpacked.
+type packedBody struct {
+	from   io.Reader
+	bounds Bounds
+	watch  bool
+	bytes  int64
+}
+
+// Read implements io.Reader.
+func (b *packedBody) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.bytes += int64(n); b.bytes > b.bounds.Bytes && !b.watch {
+		return 0, tooManyBytes("the packed answer", b.bounds.Bytes)
+	}
+	return n, err
+}
+
+// unpacker begins with the first read, which may wait for the server.
+type unpacker struct {
+	packed io.Reader
+	plain  *gzip.Reader
+	failed error
+}
+
+// Read implements io.Reader.
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.plain == nil && u.failed == nil {
+		u.plain, u.failed = gzip.NewReader(u.packed)
+	}
+	if u.failed != nil {
+		return 0, u.failed
+	}
+	return u.plain.Read(p)
+}

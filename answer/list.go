@@ -1,0 +1,134 @@
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// longestContinue is how long the text may be by which the next page is asked for, in bytes.
+const longestContinue = 8 << 10
+
+var errNoList = errors.New("the answer is not a list")
+
+// ListBounds are those of a list that is read object by object.
+type ListBounds struct {
+	Items     int   // how many objects it may have
+	ItemBytes int64 // how long one of them may be, and whatever is beside them
+}
+
+// List reads a list object by object. items is the name of the field that has them, and each is told of every one; what it is given holds until
+// it returns. next is where the list continues, empty at its end.
+func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
+	l := &listReader{from: r, bounds: bounds}
+	l.decoder = json.NewDecoder(l)
+	if err := l.open('{'); err != nil {
+		return "", err
+	}
+	for l.decoder.More() {
+		name, err := l.decoder.Token()
+		if err != nil {
+			return "", l.cause(err)
+		}
+		switch name {
+		case items:
+			err = l.items(each)
+		case "metadata":
+			var metadata struct {
+				Continue string `json:"continue"`
+			}
+			if err = l.decode(&metadata); err == nil && len(metadata.Continue) > longestContinue {
+				err = tooManyBytes("the place where the list continues", longestContinue)
+			}
+			next = metadata.Continue
+		default:
+			err = l.decode(&json.RawMessage{})
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if _, err := l.decoder.Token(); err != nil {
+		return "", l.cause(err)
+	}
+	return next, nil
+}
+
+type listReader struct {
+	from    io.Reader
+	decoder *json.Decoder
+	bounds  ListBounds
+	read    int   // objects
+	bytes   int64 // since the last value
+	failed  error
+}
+
+// Read implements io.Reader. A decoder holds a value whole, so that a long one has to end here.
+func (l *listReader) Read(p []byte) (int, error) {
+	if l.bytes > l.bounds.ItemBytes {
+		l.failed = tooManyBytes("an object of the list", l.bounds.ItemBytes)
+		return 0, l.failed
+	}
+	n, err := l.from.Read(p)
+	l.bytes += int64(n)
+	return n, err
+}
+
+// cause is the error of the reader rather than one that the decoder makes of it.
+func (l *listReader) cause(err error) error {
+	if l.failed != nil {
+		return l.failed
+	}
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (l *listReader) decode(into any) error {
+	l.bytes = 0
+	if err := l.decoder.Decode(into); err != nil {
+		return l.cause(err)
+	}
+	return nil
+}
+
+func (l *listReader) open(delimiter json.Delim) error {
+	token, err := l.decoder.Token()
+	switch {
+	case err != nil:
+		return l.cause(err)
+	case token != delimiter:
+		return errNoList
+	}
+	return nil
+}
+
+func (l *listReader) items(each func(item []byte) error) error {
+	token, err := l.decoder.Token()
+	switch {
+	case err != nil:
+		return l.cause(err)
+	case token == nil: // a list of nothing
+		return nil
+	case token != json.Delim('['):
+		return errNoList
+	}
+	var item json.RawMessage
+	for l.decoder.More() {
+		if l.read++; l.read > l.bounds.Items {
+			return &TooLargeError{What: "the list", Bound: fmt.Sprintf("%d objects", l.bounds.Items)}
+		}
+		if err := l.decode(&item); err != nil {
+			return err
+		}
+		if err := each(item); err != nil {
+			return err
+		}
+	}
+	if _, err := l.decoder.Token(); err != nil {
+		return l.cause(err)
+	}
+	return nil
+}

@@ -1,0 +1,374 @@
+package connect
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// mostHeap is what any one attack may add to the heap.
+const mostHeap = 64 << 20
+
+// bomb is an answer that says little and unpacks to much: unit is repeated between head and tail.
+func bomb(head, unit string, times int, tail string) http.HandlerFunc {
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	_, _ = io.WriteString(w, head)
+	many := strings.Repeat(unit, 1000)
+	for range times / 1000 {
+		_, _ = io.WriteString(w, many)
+	}
+	_, _ = io.WriteString(w, tail)
+	_ = w.Close()
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}
+}
+
+// endless sends a unit until the client goes.
+func endless(head, unit string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, head)
+		many := strings.Repeat(unit, 1+(32<<10)/len(unit))
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, many); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// says answers with the text, formatted with how often it was asked.
+func says(format string) http.HandlerFunc {
+	var asked atomic.Int64
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, format, asked.Add(1)) }
+}
+
+// heapGrowth is by how much more the live heap grew while f ran, at its peak.
+func heapGrowth(f func()) (peak int64) {
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	ended := make(chan struct{})
+	go func() { defer close(ended); f() }()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return max(peak, live()-before)
+		case <-tick.C:
+			peak = max(peak, live()-before)
+		}
+	}
+}
+
+// connected returns a line to a cluster that answers one path as it likes.
+func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *Cluster) {
+	t.Helper()
+	f := newFakeCluster(t)
+	f.setRespond(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path {
+			serveCluster(w, r, "cluster-1", nil)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		h(w, r)
+	})
+	target, refusal := parseKubeconfig(f.kubeconfig(t))
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	s, err := openSession(target, nil)
+	must(t, err)
+	t.Cleanup(s.pool.close)
+	l := newLine(s)
+	c, err := newCluster(l, target.server, "cluster-1", scheme(), quick.Logger)
+	must(t, err)
+	return l, target.server, c
+}
+
+var (
+	mapsOf = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	oneMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+)
+
+// nodesOf reads the nodes, servedOf the kinds of a group; listOf and getOf use the clients of the cluster's consumers, followOf watches a kind until it
+// cannot be followed.
+func nodesOf(ctx context.Context, l *line, server string, _ *Cluster) error {
+	_, err := readNodes(ctx, l, server)
+	return err
+}
+
+func servedOf(ctx context.Context, l *line, server string, _ *Cluster) error {
+	_, err := readServed(ctx, l, server, []schema.GroupKind{{Kind: "ConfigMap"}}, nil)
+	return err
+}
+
+func oneGroup(ctx context.Context, l *line, server string, _ *Cluster) error {
+	_, err := readServed(ctx, l, server, []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}, nil)
+	return err
+}
+
+func listOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
+	client, err := kindwatch.NewClient(c.Watches)
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(mapsOf).List(ctx, metav1.ListOptions{})
+	return err
+}
+
+func getOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
+	client, err := kindwatch.NewClient(c.Requests)
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(mapsOf).Namespace("default").Get(ctx, "web", metav1.GetOptions{})
+	return err
+}
+
+func followOf(ctx context.Context, _ *line, _ string, c *Cluster) error {
+	client, err := kindwatch.NewClient(c.Watches)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	states := make(chan kindwatch.State, 100)
+	s := kindwatch.New(kindwatch.Options{
+		Client:  client,
+		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return mapsOf, nil },
+		OnState: func(_ schema.GroupVersionKind, s kindwatch.State) { states <- s },
+	})
+	s.Start(ctx, oneMap)
+	for state := range states {
+		if state.Reason != "" {
+			return fmt.Errorf("%s: %s", state.Reason, state.Message)
+		}
+	}
+	return nil
+}
+
+const configMaps = "/api/v1/configmaps"
+
+var hostile = map[string]struct {
+	path   string
+	answer http.HandlerFunc
+	read   func(context.Context, *line, string, *Cluster) error
+	bound  string // which the error names
+	silent bool   // the line is not told: the bound is that of a consumer
+}{
+	"three KiB that are a million empty nodes": {
+		path: "/api/v1/nodes", answer: bomb(`{"kind":"NodeList","items":[{}`, ",{}", 1_000_000, "]}"), read: nodesOf, bound: "50000 objects",
+	},
+	"nodes without end": {
+		path: "/api/v1/nodes", answer: endless(`{"kind":"NodeList","items":[{}`, `,{"metadata":{"labels":{"a":"b"}}}`), read: nodesOf, bound: "50000 objects",
+	},
+	"one node without end": {
+		path: "/api/v1/nodes", answer: endless(`{"kind":"NodeList","items":[{"metadata":{"labels":{"a":"b"`, `,"c":"d"`), read: nodesOf, bound: "2 MiB",
+	},
+	"pages of nodes for ever": {
+		path: "/api/v1/nodes", answer: says(`{"kind":"NodeList","metadata":{"continue":"from-%d"},"items":[{}]}`), read: nodesOf, bound: "100 pages",
+	},
+	"a place to continue at that is a MiB long": {
+		path: "/api/v1/nodes", answer: bomb(`{"metadata":{"continue":"`, "x", 1<<20, `"},"items":[]}`), read: nodesOf, bound: "8 KiB",
+	},
+	"fields beside the nodes without end": {
+		path: "/api/v1/nodes", answer: endless(`{"kind":"NodeList","other":[{}`, ",{}"), read: nodesOf, bound: "2 MiB",
+	},
+	"a million kinds of a group and version": {
+		path: "/api/v1", answer: bomb(`{"kind":"APIResourceList","resources":[{}`, ",{}", 1_000_000, "]}"), read: servedOf, bound: "10000 objects",
+	},
+	"a kind with verbs without end": {
+		path: "/api/v1", answer: endless(`{"kind":"APIResourceList","resources":[{"verbs":[""`, `,""`), read: servedOf, bound: "64 KiB",
+	},
+	"a million versions of a group": {
+		path: "/apis/apps", answer: bomb(`{"kind":"APIGroup","versions":[{}`, ",{}", 1_000_000, "]}"), read: oneGroup, bound: "1000 objects",
+	},
+	"a list of a million empty objects": {
+		path: configMaps, answer: bomb(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{}`, ",{}", 1_000_000, "]}"), read: listOf, bound: "131072 JSON values",
+	},
+	"a list without end": {
+		path: configMaps, answer: endless(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"":0}`, `,{"":0}`), read: listOf, bound: "131072 JSON values",
+	},
+	"a list that is one long text": {
+		path: configMaps, answer: bomb(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"data":{"a":"`, "xxxxxxxxxx", 10_000_000, `"}}]}`), read: listOf, bound: "16 MiB",
+	},
+	"a list that is refused with an endless text": {
+		path: configMaps, read: listOf, bound: "16 MiB",
+		answer: func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			endless(`{"kind":"Status","apiVersion":"v1","message":"`, "no")(w, r)
+		},
+	},
+	"a list that is packed and has no end": {
+		path: configMaps, read: listOf, bound: "16 MiB",
+		answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			var empty bytes.Buffer
+			_ = gzip.NewWriter(&empty).Close()
+			endless("", empty.String())(w, r)
+		},
+	},
+	"one object without end": {
+		path: "/api/v1/namespaces/default/configmaps/web", answer: endless(`{"kind":"ConfigMap","apiVersion":"v1","data":{"a":"b"`, `,"c":"d"`), read: getOf,
+		bound: "131072 JSON values",
+	},
+	"one object of empty maps": {
+		path: "/api/v1/namespaces/default/configmaps/web", answer: bomb(`{"kind":"ConfigMap","apiVersion":"v1","x":[{"":0}`, `,{"":0}`, 1_000_000, `]}`), read: getOf,
+		bound: "131072 JSON values",
+	},
+	"an event without end": {
+		path: configMaps, answer: watched(endless(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"},"data":{"a":"`, "xxxxxxxx")), read: followOf,
+		bound: "4 MiB",
+	},
+	"an event of empty maps": {
+		path: configMaps, answer: watched(endless(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"},"x":[{"":0}`, `,{"":0}`)), read: followOf,
+		bound: "131072 JSON values",
+	},
+	"an event over lines without end": {
+		path: configMaps, answer: watched(endless("{\n", "\"a\":\n1,\n")), read: followOf, bound: "131072 JSON values",
+	},
+	"pages of objects for ever": {
+		path: configMaps, answer: says(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"%d"},"items":[]}`), read: followOf,
+		bound: "2000 pages", silent: true,
+	},
+}
+
+// watched answers a list with nothing and a watch with h.
+func watched(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") {
+			h(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+	}
+}
+
+func TestAHostileAnswerCostsLittleMemoryAndNamesItsBound(t *testing.T) {
+	for name, tc := range hostile {
+		t.Run(name, func(t *testing.T) { // one after the other: the heap is that of the process
+			l, server, c := connected(t, tc.path, tc.answer)
+			var err error
+			if grown := heapGrowth(func() { err = tc.read(t.Context(), l, server, c) }); grown > mostHeap {
+				t.Errorf("the heap grew by %d MiB, at most %d are allowed", grown>>20, mostHeap>>20)
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.bound) {
+				t.Errorf("the error does not name the bound %q: %v", tc.bound, err)
+			}
+			if !tc.silent && !strings.Contains(l.lately(), tc.bound) {
+				t.Errorf("of the cluster it says %q", l.lately())
+			}
+		})
+	}
+}
+
+func TestAnAnswerInAnotherFormatIsRefused(t *testing.T) {
+	for _, format := range []string{"application/vnd.kubernetes.protobuf", "application/yaml", "application/cbor"} {
+		_, _, c := connected(t, configMaps, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", format)
+			_, _ = io.WriteString(w, "a: &a [*a]")
+		})
+		if err := listOf(t.Context(), nil, "", c); err == nil || !strings.Contains(err.Error(), format) {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+func TestAQuantityThatTakesForeverIsNone(t *testing.T) {
+	sum := newNodeSum()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- sum.read([]byte(`{"status":{"capacity":{"cpu":"4","memory":"1e2147483647","pods":"1e-2147483648","a.example.com/b":3,"c.example.com/d":"-1"}}}`))
+	}()
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(5 * time.Second):
+		t.Fatal("it takes for ever")
+	}
+	if f := sum.facts(); f.Capacity.Cpu().String() != "4" || !f.Capacity.Memory().IsZero() || !f.Capacity.Pods().IsZero() {
+		t.Errorf("the capacity is %v", f.Capacity)
+	}
+}
+
+func TestAClusterThatAnswersTooMuchIsNamedUntilItNoLongerDoes(t *testing.T) {
+	f := newFakeCluster(t)
+	f.setRespond(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/nodes" {
+			hostile["three KiB that are a million empty nodes"].answer(w, r)
+			return
+		}
+		serveCluster(w, r, "cluster-1", nil)
+	})
+	p := New(quick)
+	start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "")
+	eventually(t, "what was too large", func() string {
+		if s, _ := p.State("eu"); strings.Contains(s.TooLarge, "GET /api/v1/nodes") && strings.Contains(s.TooLarge, "50000 objects") {
+			return ""
+		}
+		return "is not said"
+	})
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	f.setRespond(nil)
+	p.link("eu").currentEngagement().line.forget(t)
+	eventually(t, "the end of it", func() string {
+		s, _ := p.State("eu")
+		return s.TooLarge
+	})
+}
+
+// forget makes what was too large as old as it has to be.
+func (l *line) forget(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largeAt = time.Now().Add(-largeFor - time.Second)
+}
+
+func TestOneHostileClusterHoldsUpNoOther(t *testing.T) {
+	// Answers that stay unfinished, and as large as may be.
+	unfinished := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"data":{"a":"` + strings.Repeat("x", 15<<20))
+	_, _, slow := connected(t, configMaps, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(unfinished)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 30 {
+		go func() { _ = listOf(ctx, nil, "", slow) }()
+	}
+	_, _, other := connected(t, configMaps, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{"name":"a"},"data":{"a":"`+strings.Repeat("x", 1<<20)+`"}}]}`)
+	})
+	for range 10 {
+		at := time.Now()
+		must(t, listOf(t.Context(), nil, "", other))
+		if took := time.Since(at); took > 10*time.Second {
+			t.Errorf("a page of another cluster took %s", took) // a list has 30 s, a budget that is full would take them
+		}
+	}
+}
