@@ -14,14 +14,15 @@ const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
 	// fullRow is what a row that was cut is taken to be worth until its cluster has reported.
 	fullRow = 1 << 10
-	// largestRow is more than any row takes, whatever of its text has to be escaped: so many are not measured.
-	largestRow = 8 << 10
+	// escaped is how many bytes of JSON one byte of a text takes at most, beside is more than a row takes without its texts.
+	escaped = 6
+	beside  = 512
 )
 
 // fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy ones to what
 // dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends of messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
-	if len(rows)*(largestRow+fullRow) <= maxRows || measured(rows) <= maxRows {
+	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
 			setTruncated(status, metav1.ConditionFalse, hubv1.ReasonComplete, "", in)
 		}
@@ -52,6 +53,19 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,
 		fmt.Sprintf("%d of %d rows were cut to stay within %d KiB: those of healthy clusters say no more than that", cutRows, len(rows), maxRows>>10), in)
 	return out
+}
+
+// roughly is no less than what rows measure, and needs no JSON: most objects have few rows.
+func roughly(rows []hubv1.ClusterRow) int {
+	size := 0
+	for i := range rows {
+		row := &rows[i]
+		size += beside + fullRow + escaped*(len(row.Name)+len(row.UID)+len(row.Digest)+len(row.Hash)+len(row.Reason)+len(row.Message))
+		if row.Observed != nil {
+			size += escaped * len(row.Observed.Raw)
+		}
+	}
+	return size
 }
 
 // measured is the size of rows if none were cut.

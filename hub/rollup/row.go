@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -21,6 +22,7 @@ import (
 const (
 	maxMessage  = 256 // characters
 	maxReason   = 64
+	maxDigest   = 128
 	maxObserved = 512 // bytes
 
 	notShown = "applied; the cluster's watch has not shown it yet"
@@ -332,20 +334,31 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	return row
 }
 
+// bound makes texts as short as a row may have them, and valid. The door of a member bounds them, too.
 func bound(row *hubv1.ClusterRow) {
-	row.Reason = row.Reason[:min(len(row.Reason), maxReason)]
-	row.Message = cut(row.Message, maxMessage)
+	row.UID = types.UID(whole(string(row.UID), hubv1.MaxUIDLength))
+	row.Digest, row.Hash = whole(row.Digest, maxDigest), whole(row.Hash, maxDigest)
+	row.Reason = strings.ToValidUTF8(row.Reason[:min(len(row.Reason), maxReason)], "")
+	row.Message = strings.ToValidUTF8(cut(row.Message, maxMessage), "?")
 	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
 		row.Observed = nil
 	}
 }
 
+// whole is empty for a text that is too long or not valid: a part of it would be another text.
+func whole(text string, most int) string {
+	if len(text) > most || !utf8.ValidString(text) {
+		return ""
+	}
+	return text
+}
+
 // cut keeps the first n characters.
 func cut(message string, n int) string {
-	if len(message) <= n || utf8.RuneCountInString(message) <= n {
+	if len(message) <= n || len(message) <= utf8.UTFMax*n && utf8.RuneCountInString(message) <= n {
 		return message
 	}
-	return string([]rune(message)[:n-1]) + "…"
+	return string([]rune(message[:min(len(message), utf8.UTFMax*n)])[:n-1]) + "…"
 }
 
 func raw(data []byte) *runtime.RawExtension {
