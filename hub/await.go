@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 const (
@@ -26,31 +27,40 @@ const (
 	awaitYes = 30 * time.Second
 )
 
-// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity: the UID of its kube-system namespace.
+// hubFacts are what a process has to know of the hub before it begins.
+type hubFacts struct {
+	uid types.UID // of its kube-system namespace
+	key canonical.Key
+}
+
+// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity and the key of the digests of Secrets.
 // A process that ends when its server is away is started anew while that may still be away; if it ended again, the kubelet would wait longer each
 // time, for up to five minutes. A server that says no for as long as yes is not waited for any more. The identity is empty if
 // ctx ends meanwhile, which is no failure.
-func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (types.UID, error) {
+func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f hubFacts, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = awaitTimeout
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
+		return f, fmt.Errorf("making the client that waits for the hub: %w", err)
 	}
 	defer http.CloseIdleConnections()
 	hub, err := kubernetes.NewForConfigAndClient(config, http)
 	if err != nil {
-		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
+		return f, fmt.Errorf("making the client that waits for the hub: %w", err)
 	}
 	kinds, err := apiutil.NewDynamicRESTMapper(config, http)
 	if err != nil {
-		return "", fmt.Errorf("making the client that waits for the hub: %w", err)
+		return f, fmt.Errorf("making the client that waits for the hub: %w", err)
 	}
 	begin, told, noSince := time.Now(), time.Time{}, time.Time{}
 	for {
-		id, err := identity(ctx, hub, kinds)
+		f.uid, err = identity(ctx, hub, kinds)
 		if err == nil {
-			return id, nil
+			f.key, err = readSecretKey(ctx, hub, namespace)
+		}
+		if err == nil {
+			return f, nil
 		}
 		switch saysNo := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err); {
 		case !saysNo:
@@ -59,7 +69,7 @@ func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (type
 			noSince = time.Now()
 		}
 		if !noSince.IsZero() && time.Since(noSince) >= yes {
-			return "", err
+			return hubFacts{}, err
 		}
 		if time.Since(told) >= awaitTells {
 			told = time.Now()
@@ -67,7 +77,7 @@ func awaitHub(ctx context.Context, config *rest.Config, yes time.Duration) (type
 		}
 		select {
 		case <-ctx.Done():
-			return "", nil
+			return hubFacts{}, nil
 		case <-time.After(awaitEvery):
 		}
 	}

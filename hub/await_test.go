@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -32,9 +33,9 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
-		id, err := awaitHub(ctx, config, 0)
-		if err != nil || id == "" || refused.Load() < 3 {
-			t.Errorf("%q, %v after %d connections", id, err, refused.Load())
+		id, err := awaitHub(ctx, config, metav1.NamespaceDefault, 0)
+		if err != nil || id.uid == "" || refused.Load() < 3 {
+			t.Errorf("%q, %v after %d connections", id.uid, err, refused.Load())
 		}
 	})
 	t.Run("and serves the hub's kinds", func(t *testing.T) {
@@ -53,18 +54,18 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 				return next.RoundTrip(r)
 			})
 		})
-		if id, err := awaitHub(ctx, config, awaitYes); err != nil || id == "" {
-			t.Errorf("%q, %v", id, err)
+		if id, err := awaitHub(ctx, config, metav1.NamespaceDefault, awaitYes); err != nil || id.uid == "" {
+			t.Errorf("%q, %v", id.uid, err)
 		}
 	})
 	t.Run("but not if it keeps saying no", func(t *testing.T) {
-		_, err := awaitHub(ctx, rest.AnonymousClientConfig(hub), awaitEvery)
+		_, err := awaitHub(ctx, rest.AnonymousClientConfig(hub), metav1.NamespaceDefault, awaitEvery)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "kube-system") {
 			t.Errorf("%v, want what the server said", err)
 		}
 	})
 	t.Run("nor if it is no hub", func(t *testing.T) {
-		_, err := awaitHub(ctx, serve(t, &envtest.Environment{}), awaitEvery)
+		_, err := awaitHub(ctx, serve(t, &envtest.Environment{}), metav1.NamespaceDefault, awaitEvery)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "chart hanse-hub") {
 			t.Errorf("%v, want that the definitions are missing", err)
 		}

@@ -83,8 +83,8 @@ const LeaseName = "hanse-hub"
 // Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in another process, which
 // knows nothing old.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	hubUID, err := awaitHub(ctx, config, awaitYes)
-	if err != nil || hubUID == "" {
+	known, err := awaitHub(ctx, config, o.Namespace, awaitYes)
+	if err != nil || known.uid == "" {
 		return err
 	}
 	f := &fence{now: time.Now, lapsed: func() bool { return false }}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	f.lapsed = shards.coordinator.Lapsed
-	if err := addControllers(ctx, mgr, o, hubUID, shards, views); err != nil {
+	if err := addControllers(ctx, mgr, o, known, shards, views); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -160,7 +160,8 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, hubUID types.UID, shards *shards, views *memberview.Server) error {
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, known hubFacts, shards *shards, views *memberview.Server) error {
+	hubUID := known.uid
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -207,6 +208,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, hubUID 
 	dispatcher = dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+		Key:                    known.key,
 		Misfits:                hubMisfits(hubKinds),
 	})
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
@@ -232,7 +234,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, hubUID 
 			dispatcher.Resume(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(hubUID, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
+	f.join, f.start = joiner(known, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
 
 	for _, add := range []func() error{
 		func() error { return scheduler.SetupWithManager(mgr) },
@@ -288,7 +290,7 @@ func followTemplates(ctx context.Context, store *templates.Store, dispatcher *di
 }
 
 // joiner makes the two sides of a member and starts its work.
-func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator,
+func joiner(known hubFacts, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator,
 	links *connect.Provider, wanted func() []schema.GroupKind, conventions *conventions, wishes *wishes,
 ) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
@@ -308,7 +310,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		if err != nil {
 			return nil, fmt.Errorf("making the client for watches: %w", err)
 		}
-		m := &memberCluster{name: name, isHub: c.ID == string(hubUID)}
+		m := &memberCluster{name: name, isHub: c.ID == string(known.uid)}
 		m.kinds, err = newKinds(ctx, c, func(gk schema.GroupKind) {
 			m.Retry(gk)
 			dispatcher.WakeKind(ctx, gk, name)
@@ -318,7 +320,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		}
 		m.kinds.Expect(groupsOf(wanted()))
 		m.Observer = observe.New(ctx, observe.Options{
-			Cluster: name, Client: watches, HubUID: hubUID, OnUse: m.kinds.Use,
+			Cluster: name, Client: watches, HubUID: known.uid, Key: known.key, OnUse: m.kinds.Use,
 			Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
 				c := conventions.of(gvk)
 				c.HasStatus = m.kinds.HasStatus(gvk)
@@ -351,7 +353,7 @@ func joiner(hubUID types.UID, dispatcher *dispatch.Dispatcher, reporter *report.
 		m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 			r, err := m.kinds.Find(gvk)
 			return r.GroupVersionResource, r.Namespaced, err
-		}, hubUID, m.Observer.Await)
+		}, known.uid, known.key, m.Observer.Await)
 		m.Finder = children.New(requests)
 		return m, nil
 	}

@@ -34,6 +34,8 @@ type ViewIntent struct {
 type Preview struct {
 	// Before is nil if there is no copy yet; After is nil if it cannot be said.
 	Before, After *unstructured.Unstructured
+	// InSync is true if the copy is as it was last confirmed, and the hub would write the same again.
+	InSync bool
 	// Refused says why the hub would write nothing now, although After says what it would write.
 	Refused *Outcome
 }

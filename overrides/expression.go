@@ -3,6 +3,7 @@ package overrides
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
@@ -72,6 +74,18 @@ type evaluation struct {
 
 func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
+}
+
+// shownToExpressions is what expressions see of an object: of a Secret not its values, which would show in labels, in keys, or in whether a
+// rule can be followed.
+func shownToExpressions(object *unstructured.Unstructured) map[string]any {
+	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
+		return object.Object
+	}
+	shown := maps.Clone(object.Object)
+	delete(shown, "data")
+	delete(shown, "stringData")
+	return shown
 }
 
 // variables are made when they are first asked for: most objects have no expression.

@@ -95,7 +95,7 @@ func checkRendered(t *testing.T, template *unstructured.Unstructured, policies [
 		}
 		return
 	}
-	if len(Digest(result.Manifest)) != 32 {
+	if len(Digest(nil, result.Manifest)) != 32 {
 		t.Error("no digest")
 	}
 	if err := fits(result.Manifest.Object); err != nil {

@@ -62,7 +62,7 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
 	}
-	rules, b, err := applying(policies, newEvaluation(cluster, p.manifest.Object))
+	rules, b, err := applying(policies, newEvaluation(cluster, shownToExpressions(p.manifest)))
 	if err != nil {
 		return Result{}, err
 	}

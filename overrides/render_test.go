@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 func TestRenderRefusesMalformedTemplates(t *testing.T) {
@@ -157,7 +158,7 @@ func TestDigest(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		return Digest(&u, salt...)
+		return Digest(nil, &u, salt...)
 	}
 	one := digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "s", "t")
 	if len(one) != 32 {
@@ -173,7 +174,7 @@ func TestDigest(t *testing.T) {
 		"another salt":          digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "s", "u"),
 		"no salt":               digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`),
 		"one salt in two parts": digest(`{"a":1,"b":{"c":[1,2],"d":"x"}}`, "st"),
-		"no JSON":               Digest(&unstructured.Unstructured{Object: map[string]any{"a": math.Inf(1)}}),
+		"no JSON":               Digest(nil, &unstructured.Unstructured{Object: map[string]any{"a": math.Inf(1)}}),
 	} {
 		if same, ok := all[other]; ok {
 			t.Errorf("%s has the digest of %s", name, same)
@@ -310,7 +311,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB digest", kib), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Digest(template, "uid")
+				Digest(nil, template, "uid")
 			}
 		})
 		b.Run(fmt.Sprintf("%dKiB by the way of bytes", kib), func(b *testing.B) {
@@ -356,4 +357,39 @@ func render(template *unstructured.Unstructured, cluster Cluster, policies []hub
 		return Result{}, err
 	}
 	return p.Render(cluster, policies, divided)
+}
+
+func TestTheDigestOfASecretIsKeyed(t *testing.T) {
+	digest := func(kind, key string) string {
+		return Digest(canonical.Key(key), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "data": map[string]any{"a": "x"}}}, "uid")
+	}
+	if digest("Secret", "one") == digest("Secret", "other") || digest("Secret", "one") == digest("Secret", "") {
+		t.Error("whoever has no key can compute the digest of a Secret")
+	}
+	if digest("ConfigMap", "one") != digest("ConfigMap", "other") {
+		t.Error("the digest of a ConfigMap is keyed: every copy would be written again")
+	}
+}
+
+func TestExpressionsDoNotSeeTheValuesOfASecret(t *testing.T) {
+	template := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web", "namespace": "team"},
+		"data": map[string]any{"password": "aHVudGVyMg=="}, "stringData": map[string]any{"token": "hunter2"},
+	}}
+	for name, expression := range map[string]string{
+		"of data":       "object.data.password",
+		"of stringData": "object.stringData.token",
+		"of all":        "string(size(object.data))",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(template, clusterOfTest(), []hubv1.OverridePolicyObject{policyWith("p", where("", making(hubv1.PatchAdd, "/metadata/labels/leak", expression)))})
+			if err == nil || !strings.Contains(err.Error(), "no such key") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	result, err := render(template, clusterOfTest(), []hubv1.OverridePolicyObject{policyWith("p", where("", making(hubv1.PatchAdd, "/data/cluster", "cluster.name")))})
+	if err != nil || result.Manifest.Object["data"].(map[string]any)["password"] != "aHVudGVyMg==" {
+		t.Errorf("%v, %v: what no rule names is to stay", result, err)
+	}
 }

@@ -125,22 +125,25 @@ const (
 	ReasonNamespaceMissing   = "NamespaceMissing"
 	ReasonNamespaceRefused   = "NamespaceRefused"
 	ReasonNamespaceTerminate = "NamespaceTerminating"
-	ReasonContested          = "Contested"
-	ReasonPaused             = "Paused"
-	ReasonServerError        = "ServerError"
-	ReasonTooLarge           = "TooLarge"
-	ReasonDeleting           = "Deleting"
-	ReasonWithdrawn          = "Withdrawn"
-	ReasonIsTemplate         = "IsTemplate"
-	ReasonClusterMissing     = "ClusterMissing"
-	ReasonTemplateMissing    = "TemplateMissing"
-	ReasonCompleted          = "Completed"     // the copy ran to completion and is not made anew
-	ReasonNotRecreated       = "NotRecreated"  // the copy vanished and apply.recreate is Never
-	ReasonFieldsDropped      = "FieldsDropped" // applied without fields that the member does not know
-	ReasonAutoscaled         = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
-	ReasonInSync             = "InSync"        // apply.mode is ReportOnly: nothing would change
-	ReasonDiffers            = "Differs"       // apply.mode is ReportOnly: these fields would change
-	ReasonMissing            = "Missing"       // apply.mode is ReportOnly: the object would be made
+	// ReasonSecretTypeRefused and ReasonPodSecurityViolation: the object is not written, see package tenancy.
+	ReasonSecretTypeRefused    = "SecretTypeRefused"
+	ReasonPodSecurityViolation = "PodSecurityViolation"
+	ReasonContested            = "Contested"
+	ReasonPaused               = "Paused"
+	ReasonServerError          = "ServerError"
+	ReasonTooLarge             = "TooLarge"
+	ReasonDeleting             = "Deleting"
+	ReasonWithdrawn            = "Withdrawn"
+	ReasonIsTemplate           = "IsTemplate"
+	ReasonClusterMissing       = "ClusterMissing"
+	ReasonTemplateMissing      = "TemplateMissing"
+	ReasonCompleted            = "Completed"     // the copy ran to completion and is not made anew
+	ReasonNotRecreated         = "NotRecreated"  // the copy vanished and apply.recreate is Never
+	ReasonFieldsDropped        = "FieldsDropped" // applied without fields that the member does not know
+	ReasonAutoscaled           = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
+	ReasonInSync               = "InSync"        // apply.mode is ReportOnly: nothing would change
+	ReasonDiffers              = "Differs"       // apply.mode is ReportOnly: these fields would change
+	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the object would be made
 )
 
 // Reasons of StatusWritten and RowsTruncated.

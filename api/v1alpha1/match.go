@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // SelectableObject is what policies see of a hub object.
@@ -94,6 +95,9 @@ func InScope(policyNamespace string, selected *metav1.LabelSelector, o Selectabl
 	}
 	return sel.Matches(labels.Set(o.NamespaceLabels)), nil
 }
+
+// IsSecret is true for the kind whose values no status, event, metric or log holds, whatever its version.
+func IsSecret(gk schema.GroupKind) bool { return gk == schema.GroupKind{Kind: "Secret"} }
 
 // IsSystemNamespace is true for kube-* and hanse-system.
 func IsSystemNamespace(name string) bool {

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -43,7 +44,7 @@ type Recorder interface {
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Options of a Dispatcher. All but DeniedMetadataPrefixes, Misfits, Workers and Clock are required.
+// Options of a Dispatcher. All but DeniedMetadataPrefixes, Key, Misfits, Workers and Clock are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -54,6 +55,8 @@ type Options struct {
 	Recorder  Recorder
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// Key is that of the digests of Secrets.
+	Key canonical.Key
 	// Misfits are the values in a manifest that the hub's schema of its kind does not take. Default: nothing is found.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 	// Workers per member. Default 8.
@@ -84,7 +87,7 @@ func New(opts Options) *Dispatcher {
 	}
 	return &Dispatcher{
 		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},
-		renderings: &renderings{denied: opts.DeniedMetadataPrefixes}, queues: map[string]*queue{},
+		renderings: &renderings{denied: opts.DeniedMetadataPrefixes, key: opts.Key}, queues: map[string]*queue{},
 	}
 }
 

@@ -14,13 +14,13 @@ func (r *run) digest(manifest *unstructured.Unstructured) string {
 	salt := string(r.binding.BindingSpec().ObjectRef.UID)
 	owned := r.policy().Apply.MemberOwnedFields
 	if len(owned) == 0 {
-		return r.rendering.digestOf(manifest, salt)
+		return r.rendering.digestOf(r.queue.renderings.key, manifest, salt)
 	}
 	counted := manifest.DeepCopy()
 	for _, pointer := range owned {
 		unstructured.RemoveNestedField(counted.Object, steps(pointer)...)
 	}
-	return overrides.Digest(counted, append([]string{salt}, owned...)...)
+	return overrides.Digest(r.queue.renderings.key, counted, append([]string{salt}, owned...)...)
 }
 
 // steps are the keys that a JSON pointer names.

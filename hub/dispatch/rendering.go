@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -14,6 +15,7 @@ import (
 // member's queue, and where no rule applies all send the same.
 type renderings struct {
 	denied []string
+	key    canonical.Key // of the digests of Secrets
 
 	mu sync.Mutex
 	of map[weak.Pointer[unstructured.Unstructured]]*rendering
@@ -61,11 +63,11 @@ func (r *renderings) forget(key weak.Pointer[unstructured.Unstructured]) {
 }
 
 // digestOf is the digest of a manifest, made once for the one that members share.
-func (e *rendering) digestOf(manifest *unstructured.Unstructured, salt string) string {
+func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.shared != manifest || e.salt != salt {
-		e.shared, e.salt, e.digest = manifest, salt, overrides.Digest(manifest, salt)
+		e.shared, e.salt, e.digest = manifest, salt, overrides.Digest(key, manifest, salt)
 	}
 	return e.digest
 }

@@ -25,10 +25,10 @@ func TestMembersShareWhatTheyHaveInCommonOfATemplate(t *testing.T) {
 	if got := result.Manifest.GetLabels(); len(got) != 1 || got["app"] != "web" {
 		t.Errorf("labels %v, want app only", got)
 	}
-	if got, want := first.digestOf(result.Manifest, "uid"), overrides.Digest(result.Manifest, "uid"); got != want {
+	if got, want := first.digestOf(nil, result.Manifest, "uid"), overrides.Digest(nil, result.Manifest, "uid"); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
-	if got, want := first.digestOf(result.Manifest, "other"), overrides.Digest(result.Manifest, "other"); got != want {
+	if got, want := first.digestOf(nil, result.Manifest, "other"), overrides.Digest(nil, result.Manifest, "other"); got != want {
 		t.Errorf("digest for another object %s, want %s", got, want)
 	}
 	if other := r.get(configMap()); other == first {

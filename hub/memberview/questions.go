@@ -74,7 +74,7 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 		preview.Refused = stop
 	}
 	before, after := compared(preview.Before), compared(preview.After)
-	redactBoth(before, after)
+	redactBoth(before, after, preview.InSync)
 	return DiffAnswer{Before: content(before), After: content(after), Refused: reasonOf(preview.Refused)}, nil
 }
 

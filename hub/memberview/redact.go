@@ -1,16 +1,15 @@
 package memberview
 
 import (
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// What stands for a value of a Secret. Of two states, values that differ have two.
+// What stands for a value of a Secret. If the copy is to be written, the values of two states have two, equal or not: whoever may try a value
+// could guess what the member holds otherwise.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
@@ -21,34 +20,34 @@ const (
 var secretFields = [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}}
 
 func isSecret(obj *unstructured.Unstructured) bool {
-	return obj != nil && obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+	return obj != nil && hubv1.IsSecret(obj.GroupVersionKind().GroupKind())
 }
 
 // withoutSecrets returns the object, which is changed if it is a Secret.
 func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	redactBoth(obj, nil)
+	redactBoth(obj, nil, true)
 	return obj
 }
 
-// redactBoth takes the values out of two states of one object, in place. Which of them differ can still be seen.
-func redactBoth(before, after *unstructured.Unstructured) {
+// redactBoth takes the values out of two states of one object, in place. inSync says that nothing is to be written.
+func redactBoth(before, after *unstructured.Unstructured, inSync bool) {
 	if !isSecret(before) && !isSecret(after) {
 		return
 	}
 	for _, path := range secretFields {
-		redactMaps(before, after, path)
+		redactMaps(before, after, path, inSync)
 	}
 }
 
-func redactMaps(before, after *unstructured.Unstructured, path []string) {
+func redactMaps(before, after *unstructured.Unstructured, path []string, inSync bool) {
 	was, is := values(before, path), values(after, path)
-	for key, value := range was {
-		other, both := is[key]
+	for key := range was {
+		_, both := is[key]
 		switch {
 		case strings.HasPrefix(key, hubv1.Prefix): // the hub's marks
 		case !both:
 			was[key] = redacted
-		case reflect.DeepEqual(value, other):
+		case inSync:
 			was[key], is[key] = redacted, redacted
 		default:
 			was[key], is[key] = redactedBefore, redactedAfter

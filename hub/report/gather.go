@@ -77,7 +77,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	f.Synced = synced
 	// A cluster may hold an object of that name which is the copy of another one, or claims to be.
 	if found && o.Owner == r.id {
-		if r.id.GroupKind() == secrets {
+		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
 		}
 		f.Observation = &o
@@ -129,8 +129,6 @@ func (r *run) gvk() schema.GroupVersionKind {
 	return r.binding.BindingSpec().ObjectRef.GroupVersionKind()
 }
 
-var secrets = schema.GroupKind{Kind: "Secret"}
-
 // fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone, and is where
 // hub/policystatus learns who disagrees.
 var fromMembers = map[string]bool{
@@ -140,7 +138,7 @@ var fromMembers = map[string]bool{
 
 // withoutSecrets drops a text that may quote the data of a Secret.
 func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
-	if r.id.GroupKind() == secrets && fromMembers[o.Reason] {
+	if hubv1.IsSecret(r.id.GroupKind()) && fromMembers[o.Reason] {
 		o.Message = "the text is withheld because it may quote the Secret"
 	}
 	return &o

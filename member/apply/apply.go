@@ -39,15 +39,16 @@ type Applier struct {
 	client  dynamic.Interface
 	resolve Resolve
 	hubUID  types.UID
+	key     canonical.Key
 	wrote   func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
 // New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing is
-// written; client has a short time-out; hubUID is the value of the hub's label. wrote is told of each object as it is after a write, and must
-// not change it.
-func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID,
+// written; client has a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of Secrets. wrote is told
+// of each object as it is after a write, and must not change it.
+func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
-	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID, wrote: wrote}
+	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote}
 }
 
 // target is the object in question on the member.
@@ -108,6 +109,9 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	defer done()
 	manifest := a.mark(in)
 	key := types.NamespacedName{Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
+	if isSystem(manifest.GroupVersionKind(), key) {
+		return refused(hubv1.ReasonNamespaceRefused, member.RetryNever, "Hanse writes nothing in the namespaces kube-* and %s", hubv1.SystemNamespace)
+	}
 	t, stop := a.find(manifest.GroupVersionKind(), key)
 	if stop != nil {
 		return *stop
@@ -135,6 +139,14 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is written", t)
 }
 
+// isSystem is true for kube-* and hanse-system, and what is in them.
+func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
+	if gvk.Group == "" && gvk.Kind == "Namespace" {
+		return hubv1.IsSystemNamespace(key.Name)
+	}
+	return hubv1.IsSystemNamespace(key.Namespace)
+}
+
 // applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it. What
 // comes of it is settled unless the object has changed since, or somebody else has a field with another value: an autoscaler, say.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
@@ -145,7 +157,7 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	case err != nil:
 		return classify(err, t), true
 	}
-	out = done(in, after)
+	out = a.done(in, after)
 	out.Wrote = after.GetResourceVersion() != in.Observed
 	return out, true
 }
@@ -185,13 +197,13 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{Force: p.force})
 	switch {
 	case isFieldConflict(err):
-		return fieldConflict(err, live), false
+		return fieldConflict(err, t, live), false
 	case isChanged(err) || isGone(err):
 		return member.Outcome{}, true
 	case err != nil:
 		return classify(err, t), false
 	}
-	out = noted(done(in, after), scaled)
+	out = noted(a.done(in, after), scaled)
 	out.Wrote = after.GetResourceVersion() != live.GetResourceVersion()
 	if out.Wrote {
 		out.Drifted = p.drift
@@ -232,15 +244,15 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	case err != nil:
 		return classify(err, t), false
 	}
-	out = done(in, after)
+	out = a.done(in, after)
 	out.Wrote = true
 	return out, false
 }
 
 // done is the outcome of an object that is as it was asked for.
-func done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
+func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
-	out.Hash, _ = content.Hash(live)
+	out.Hash, _ = content.Hash(a.key, live)
 	out.Digest = in.Digest
 	return out
 }

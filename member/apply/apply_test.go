@@ -27,7 +27,7 @@ func TestFirstApplyMarksTheObject(t *testing.T) {
 
 	out := w.apply(in, written)
 	live := w.get()
-	hash, _ := content.Hash(live)
+	hash, _ := content.Hash(nil, live)
 	want := member.Outcome{
 		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true, Digest: "d1", Hash: hash,
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: 1,
@@ -424,7 +424,7 @@ func TestAnObjectThatVanishesBetweenReadAndWriteIsMadeAnew(t *testing.T) {
 }
 
 func TestNothingIsWrittenToTheHub(t *testing.T) {
-	a := apply.New("hub", true, nil, nil, hubUID, ignored)
+	a := apply.New("hub", true, nil, nil, hubUID, nil, ignored)
 	in := member.ApplyIntent{Manifest: object(widget, "n", "web", nil), Digest: "d1"}
 	if out := a.Apply(t.Context(), in); out.Reason != hubv1.ReasonIsTemplate || out.Applied != metav1.ConditionTrue || out.Digest != "d1" {
 		t.Errorf("%+v", out)
@@ -457,10 +457,13 @@ func TestNamespacesOnDemand(t *testing.T) {
 		t.Error(diff)
 	}
 
-	for _, system := range []string{"kube-extra", "hanse-system"} {
+	for _, system := range []string{"kube-extra", "kube-system", "hanse-system"} { // whether it is there or not
 		in = missing(system)
 		in.CreateNamespace = true
-		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetrySlowly))
+		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))
+		in = w.intentOf(object(namespace, "", system, nil), "d1")
+		in.Adoption = hubv1.AdoptionAlways
+		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))
 	}
 
 	// A namespace that was made on demand is adopted by the Namespace object of the hub, and never deleted.

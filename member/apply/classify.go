@@ -170,7 +170,7 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 }
 
 // fieldConflict names the fields and managers of the server's answer.
-func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
+func fieldConflict(err error, t target, live *unstructured.Unstructured) member.Outcome {
 	var drift []member.FieldDrift
 	for _, c := range statusOf(err).Details.Causes {
 		if c.Type != metav1.CauseTypeFieldManagerConflict {
@@ -184,7 +184,7 @@ func fieldConflict(err error, live *unstructured.Unstructured) member.Outcome {
 	}
 	slices.SortFunc(drift, func(a, b member.FieldDrift) int { return strings.Compare(a.Path+a.Manager, b.Path+b.Manager) })
 	drift = drift[:min(len(drift), 3)]
-	out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", conflictText(drift))
+	out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(drift))
 	out.Drifted = drift
 	return seen(out, live)
 }
@@ -246,4 +246,4 @@ func (t target) published(text string) string {
 	return text
 }
 
-func (t target) secret() bool { return t.gvk.Group == "" && t.gvk.Kind == "Secret" }
+func (t target) secret() bool { return hubv1.IsSecret(t.gvk.GroupKind()) }

@@ -19,11 +19,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace object that
 // is federated later must not drop the mark that it was made on demand.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
-	switch {
-	case hubv1.IsSystemNamespace(name):
-		return refused(hubv1.ReasonNamespaceRefused, member.RetrySlowly,
-			"namespace %s is missing on the cluster, and Hanse never makes kube-* or %s there", name, hubv1.SystemNamespace), false
-	case !in.CreateNamespace:
+	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,
 			"namespace %s is missing on the cluster: create it there, or set spec.apply.createNamespace to true", name), false
 	}

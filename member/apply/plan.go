@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,24 +78,28 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
 			"%s exists on the cluster and is not Hanse's: delete it there, or set spec.apply.adoption to IfNoDiff or Always", t), live)
 	}
+	if whose == nobodys && t.secret() && in.Adoption != hubv1.AdoptionAlways {
+		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: "+
+			"set spec.apply.adoption to Always to take it over, or give the hub object another name", t), live)
+	}
 	if whose == nobodys && live.GetDeletionTimestamp() != nil {
 		return stop(deleting(t, live), live)
 	}
-	inSync := whose == ours && synced(in, live)
+	inSync := whose == ours && a.synced(in, live)
 	if left := pausedFor(live); left > 0 {
-		return stop(paused(in, live, inSync, left), live)
+		return stop(a.paused(in, live, inSync, left), live)
 	}
 	if inSync {
-		out := done(in, live)
+		out := a.done(in, live)
 		return plan{stop: &out}
 	}
 	if whose == nobodys {
 		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live)}
 	}
-	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: drift(in, manifest, live)}
+	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	if !p.force && len(p.drift) > 0 {
 		// A value that is changed back stays the other's: no event tells of it.
-		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", conflictText(p.drift))
+		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
 	}
@@ -126,16 +131,30 @@ func madeOnDemand(live *unstructured.Unstructured) bool {
 }
 
 // synced is true if the object carries the digest and its content is as it was last confirmed.
-func synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
+func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		return false
 	}
-	hash, _ := content.Hash(live)
+	hash, _ := content.Hash(a.key, live)
 	return hash == in.Confirmed
 }
 
 // drift is what others changed since the last apply. While the digest is an older one, a field of the manifest that is nobody's
-// is more likely new than removed.
+// is more likely new than removed. Values of a Secret are not compared with those of the hub, or whoever may write the one could guess the
+// other: they count as changed if the copy is not as it was last confirmed.
+func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
+	if t.secret() {
+		found := drift(in, withoutValues(manifest), withoutValues(live))
+		hash, _ := content.Hash(a.key, live)
+		unkeyed, _ := content.Hash(nil, live) // rows of a hub without a key hold these
+		if len(found) == 0 && in.Confirmed != "" && hash != in.Confirmed && unkeyed != in.Confirmed {
+			found = append(found, member.FieldDrift{Path: ".data", Manager: content.UnknownManager})
+		}
+		return found
+	}
+	return drift(in, manifest, live)
+}
+
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	found := content.Drift(live, manifest)
 	if live.GetAnnotations()[hubv1.DigestAnnotation] == in.Digest {
@@ -144,7 +163,18 @@ func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []m
 	return slices.DeleteFunc(found, func(d member.FieldDrift) bool { return d.Manager == content.UnknownManager })
 }
 
-func conflictText(drift []member.FieldDrift) string {
+// withoutValues is a Secret without what is secret of it.
+func withoutValues(secret *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: maps.Clone(secret.Object)}
+	delete(out.Object, "data")
+	delete(out.Object, "stringData")
+	return out
+}
+
+func (t target) conflictText(drift []member.FieldDrift) string {
+	if t.secret() {
+		return "the Secret was changed on the cluster: delete it there, or set spec.apply.fieldConflict to Take"
+	}
 	parts := make([]string, len(drift))
 	for i, d := range drift {
 		parts[i] = d.Path + " was changed by " + d.Manager
@@ -162,11 +192,11 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 }
 
 // paused reports the pause even if there is nothing to write, so that it is seen.
-func paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
+func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)
 	if inSync {
-		done := done(in, live)
+		done := a.done(in, live)
 		done.Reason, done.Message, done.Retry = out.Reason, out.Message, out.Retry
 		out = done
 	}

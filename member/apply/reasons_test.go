@@ -246,7 +246,7 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			w := &world{T: t, ns: "n"}
-			a := apply.New("m1", false, clientOf(t, way), resolve, hubUID, ignored)
+			a := apply.New("m1", false, clientOf(t, way), resolve, hubUID, nil, ignored)
 			w.check(a.Apply(ctx, w.intent(nil, "d1")), want)
 			w.check(a.Withdraw(ctx, w.withdrawal()), want)
 		})

@@ -17,11 +17,14 @@ import (
 // report says what Apply would do, and writes nothing. No event tells when an object that is not the hub's changes, or when one
 // is made: every answer is looked at again.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
+	if t.secret() {
+		return a.reportSecret(ctx, t, in)
+	}
 	for range 2 { // the second time if the object changed between the read and the dry run
 		live, err := t.read(ctx)
 		switch {
 		case isGone(err):
-			return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
+			return missing(t)
 		case err != nil:
 			return classify(err, t)
 		}
@@ -40,6 +43,38 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 		return seen(reported(content.Changes(live, after), whose, in, scaled), live)
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
+}
+
+// reportSecret compares no values: the answer would tell whether the hub object holds those of the cluster. What is compared is whether the copy
+// is as it was last confirmed, and whether the hub would write the same again.
+func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
+	live, err := t.read(ctx)
+	switch {
+	case isGone(err):
+		return missing(t)
+	case err != nil:
+		return classify(err, t)
+	}
+	whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)
+	if out := a.othersOrDeleting(t, live, whose); out != nil {
+		return seen(*out, live)
+	}
+	var out member.Outcome
+	switch {
+	case whose == nobodys:
+		out = refused(hubv1.ReasonDiffers, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared", t)
+	case whose == ours && a.synced(in, live):
+		out = applied(hubv1.ReasonInSync, "no value would be changed")
+		out.Retry = member.RetrySlowly
+	default:
+		out = refused(hubv1.ReasonDiffers, member.RetrySlowly,
+			"apply.mode Enforce would write the Secret: the hub object or the copy has changed since it was last confirmed; values are not compared")
+	}
+	return seen(out, live)
+}
+
+func missing(t target) member.Outcome {
+	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
 // reported is the outcome of a comparison.

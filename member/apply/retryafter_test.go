@@ -38,7 +38,7 @@ func TestRetryAfterIsLeftToTheCaller(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &world{T: t, ns: "n", applier: apply.New("m1", false, client, resolve, hubUID, ignored)}
+			w := &world{T: t, ns: "n", applier: apply.New("m1", false, client, resolve, hubUID, nil, ignored)}
 			began := time.Now()
 			out := w.apply(w.intent(nil, "d1"), failed(tc.reason, member.RetryAfter))
 			if out.After != 5*time.Second || requests.Load() != 1 || time.Since(began) > 4*time.Second {

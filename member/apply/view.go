@@ -83,7 +83,7 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 		out := classify(err, t)
 		return member.Preview{Before: live, Refused: &out}, false
 	}
-	p = member.Preview{Before: live, After: after}
+	p = member.Preview{Before: live, After: after, InSync: a.synced(in, live)}
 	if stop := a.plan(t, in, sent, live).stop; stop != nil && (stop.Applied != metav1.ConditionTrue || stop.Reason == hubv1.ReasonPaused) {
 		p.Refused = stop
 	}

@@ -152,7 +152,7 @@ func TestOrphan(t *testing.T) {
 			in.Policy = hubv1.RemovalOrphan
 			w.withdraw(in, withdrawn)
 			after := w.get()
-			if _, ours := content.Hash(after); ours || len(after.GetLabels())+len(after.GetAnnotations()) > 0 {
+			if _, ours := content.Hash(nil, after); ours || len(after.GetLabels())+len(after.GetAnnotations()) > 0 {
 				t.Errorf("labels %v, annotations %v, managers %v", after.GetLabels(), after.GetAnnotations(), after.GetManagedFields())
 			}
 			if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" || after.GetUID() != before.GetUID() {

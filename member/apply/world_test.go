@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -58,6 +59,9 @@ var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
 	"Deployment": "deployments",
 }
+
+// key is that of the hashes of Secrets.
+var key = canonical.Key("k")
 
 // resolve knows the kinds above; of others it says what a mapper says.
 func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
@@ -169,7 +173,7 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return apply.New("m1", false, client, resolve, hub, func(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
+	return apply.New("m1", false, client, resolve, hub, key, func(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.wrote = append(w.wrote, gvk.Kind+" "+u.GetName()+" "+u.GetResourceVersion())

@@ -142,7 +142,7 @@ func TestHash(t *testing.T) {
 			u.SetManagedFields(m)
 		}, false},
 	}
-	before, ok := content.Hash(object(t, live))
+	before, ok := content.Hash(nil, object(t, live))
 	if !ok || len(before) != 32 {
 		t.Fatalf("hash %q, ours %v", before, ok)
 	}
@@ -150,7 +150,7 @@ func TestHash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := object(t, live)
 			tc.edit(u)
-			after, ok := content.Hash(u)
+			after, ok := content.Hash(nil, u)
 			if !ok || (after != before) != tc.changes {
 				t.Errorf("before %s, after %s, ours %v", before, after, ok)
 			}
@@ -180,7 +180,7 @@ func TestHashIsOursOnlyWithAnApplyEntryOfTheHub(t *testing.T) {
 			tc.edit(&e)
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			u.SetManagedFields([]metav1.ManagedFieldsEntry{e})
-			if _, got := content.Hash(u); got != tc.want || content.Applied(u) != tc.want {
+			if _, got := content.Hash(nil, u); got != tc.want || content.Applied(u) != tc.want {
 				t.Errorf("ours %v, applied %v, want %v", got, content.Applied(u), tc.want)
 			}
 		})
@@ -199,10 +199,10 @@ func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := object(t, live)
-			want, _ := content.Hash(u)
+			want, _ := content.Hash(nil, u)
 			metadata := u.Object["metadata"].(map[string]any)
 			metadata["managedFields"] = append([]any{nonsense}, metadata["managedFields"].([]any)...)
-			if got, ours := content.Hash(u); got != want || !ours || !content.Applied(u) {
+			if got, ours := content.Hash(nil, u); got != want || !ours || !content.Applied(u) {
 				t.Errorf("hash %s, ours %v, want %s", got, ours, want)
 			}
 			if drift := content.Drift(u, u); drift != nil {
@@ -332,8 +332,8 @@ func FuzzManagedFields(f *testing.F) {
 			map[string]any{"manager": "hanse", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": parsed},
 			map[string]any{"manager": "x", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": parsed},
 		}
-		first, ok := content.Hash(u)
-		if second, again := content.Hash(u); first != second || ok != again {
+		first, ok := content.Hash(nil, u)
+		if second, again := content.Hash(nil, u); first != second || ok != again {
 			t.Errorf("hashed to %s and %s", first, second)
 		}
 		content.Drift(u, u)

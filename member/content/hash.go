@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 )
 
@@ -19,8 +20,10 @@ import (
 // A leaf of the paths is hashed with all that is below it: without the schema, an atomic value cannot be told from an empty
 // one that others add to. The latter costs one apply that changes nothing, and gives the new hash.
 //
+// The hash of a Secret is keyed: whoever reads rows could guess its values otherwise.
+//
 // Rows keep hashes: another way to compute them costs an apply of every copy. It is called for each event of a member.
-func Hash(obj *unstructured.Unstructured) (text string, isOurs bool) {
+func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOurs bool) {
 	fields := oursRaw(obj)
 	if fields == nil {
 		return "", false
@@ -30,7 +33,11 @@ func Hash(obj *unstructured.Unstructured) (text string, isOurs bool) {
 	if !d.write(fields, obj.Object) {
 		return "", false
 	}
-	return d.end(), true
+	sum := d.end()
+	if hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
+		sum = key.Sum(sum)
+	}
+	return hex.EncodeToString(sum[:sha256.Size/2]), true
 }
 
 // Applied is true if the object has a readable entry of the hub in its managedFields, for one that Hash finds to be ours.
@@ -143,8 +150,9 @@ func put[T string | []byte](d *digest, part T) {
 	}
 }
 
-func (d *digest) end() string {
+// end returns the hash, which is d's.
+func (d *digest) end() []byte {
 	d.sum.Write(d.pending)
 	d.pending = d.sum.Sum(d.pending[:0])
-	return hex.EncodeToString(d.pending[:sha256.Size/2])
+	return d.pending
 }

@@ -65,7 +65,7 @@ func TestHashIsTheOneThatRowsHave(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, ours := content.Hash(object(t, tc.object)); got != tc.want || !ours {
+			if got, ours := content.Hash(nil, object(t, tc.object)); got != tc.want || !ours {
 				t.Errorf("hash %s, ours %v, want %s", got, ours, tc.want)
 			}
 		})
@@ -97,7 +97,7 @@ func FuzzHash(f *testing.F) {
 		u.Object["metadata"] = map[string]any{"managedFields": []any{map[string]any{
 			"manager": "hanse", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": parsed.Object["f"],
 		}}}
-		got, ours := content.Hash(u)
+		got, ours := content.Hash(nil, u)
 		if applied := content.Applied(u); applied != ours {
 			t.Errorf("ours %v, applied %v", ours, applied)
 		}

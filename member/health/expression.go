@@ -25,9 +25,10 @@ type Wishes struct {
 	Paths []string
 }
 
-// Assess judges an object as it is wished, or else by the conventions of its kind.
+// Assess judges an object as it is wished, or else by the conventions of its kind. No expression judges a Secret: the verdict would tell of
+// its values.
 func (w *Wishes) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
-	if w == nil {
+	if w == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
 	}
 	return assess(obj, c, w.Expression)

@@ -55,6 +55,12 @@ func TestExpression(t *testing.T) {
 		"a pod is judged if somebody asks": {
 			manifest: "{apiVersion: v1, kind: Pod, status: {phase: Running}}", expression: "object.status.phase == 'Running'", want: Verdict{Health: hubv1.HealthHealthy},
 		},
+		"a Secret is judged by none, or the verdict would tell of its values": {
+			manifest: "{apiVersion: v1, kind: Secret, data: {password: eA==}}", expression: "object.data.password == 'eA=='", want: Verdict{Health: hubv1.HealthHealthy},
+		},
+		"nor is one with another value": {
+			manifest: "{apiVersion: v1, kind: Secret, data: {password: eQ==}}", expression: "object.data.password == 'eA=='", want: Verdict{Health: hubv1.HealthHealthy},
+		},
 		"a field that is missing makes it unknown": {
 			expression: "object.status.none == 1", want: Verdict{hubv1.HealthUnknown, ReasonExpressionFailed, "no such key, at line 1, column 14"},
 		},

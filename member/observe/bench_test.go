@@ -26,6 +26,6 @@ func BenchmarkNewRecord(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		newRecord(u, health.Conventions{HasStatus: true}, nil)
+		newRecord(nil, u, health.Conventions{HasStatus: true}, nil)
 	}
 }

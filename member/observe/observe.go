@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
@@ -42,6 +43,8 @@ type Options struct {
 	Wishes func(hubv1.ObjectIdentity) *health.Wishes
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
+	// Key is that of the content hashes of Secrets.
+	Key canonical.Key
 	// Handler is told of changed observations, those of the first list included. It must not block.
 	Handler member.ObservationHandler
 	// OnState is told when a kind becomes synced, cannot be followed, or can again. It must not block.
@@ -89,7 +92,7 @@ func New(ctx context.Context, o Options) *Observer {
 				return nil, err
 			}
 			gvk := u.GroupVersionKind()
-			return newRecord(u, o.Conventions(gvk), o.Wishes(identity(gvk, u))), nil
+			return newRecord(o.Key, u, o.Conventions(gvk), o.Wishes(identity(gvk, u))), nil
 		},
 		Handler: ob.changed,
 		OnState: func(gvk schema.GroupVersionKind, s kindwatch.State) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/member/health"
@@ -70,7 +71,7 @@ func (r *record) GetUID() types.UID { return r.uid }
 func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
 // newRecord computes the observation of a whole object.
-func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wishes *health.Wishes) *record {
+func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, wishes *health.Wishes) *record {
 	r := &record{
 		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
 		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
@@ -93,7 +94,7 @@ func newRecord(u *unstructured.Unstructured, conventions health.Conventions, wis
 			c.paused = t
 		}
 	}
-	r.hash, _ = content.Hash(u)
+	r.hash, _ = content.Hash(key, u)
 	v := wishes.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
 	if status, ok := u.Object["status"].(map[string]any); ok || wishes != nil { // who asks for a value is told that there is none

@@ -63,7 +63,7 @@ func TestARecordDoesNotGrowWithTheObject(t *testing.T) {
 		before := settled()
 		records := make([]*record, many)
 		for i := range records {
-			records[i] = newRecord(decoded(t, fmt.Sprintf("web-%05d", i), strings.Repeat("s", specBytes)), custom, nil)
+			records[i] = newRecord(nil, decoded(t, fmt.Sprintf("web-%05d", i), strings.Repeat("s", specBytes)), custom, nil)
 		}
 		after := settled()
 		runtime.KeepAlive(records)
@@ -100,7 +100,7 @@ func TestNonsenseOnTheMemberIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := decoded(t, "web", "")
 			u.SetAnnotations(tc.annotations)
-			o := newRecord(u, health.Conventions{}, nil).observation()
+			o := newRecord(nil, u, health.Conventions{}, nil).observation()
 			if (o.OwnerUID != "") != tc.owner || o.Digest != tc.digest || o.Paused.IsZero() == tc.paused {
 				t.Errorf("%+v", o)
 			}
@@ -129,9 +129,9 @@ func TestWhatCountsAsContent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			before, u := newRecord(decoded(t, "web", "s"), custom, nil), decoded(t, "web", "s")
+			before, u := newRecord(nil, decoded(t, "web", "s"), custom, nil), decoded(t, "web", "s")
 			tc.edit(u)
-			after := newRecord(u, custom, nil)
+			after := newRecord(nil, u, custom, nil)
 			if before.equal(after) != tc.equal || before.sameContent(after) != tc.content {
 				t.Errorf("equal %v, same content %v", before.equal(after), before.sameContent(after))
 			}

@@ -1,0 +1,54 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/hanse-dev/hanse/canonical"
+)
+
+const (
+	// SecretKeyName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names it, too.
+	SecretKeyName = "hanse-secret-key"
+	// secretKey is the key of that Secret's data, secretKeyBytes its size.
+	secretKey      = "key"
+	secretKeyBytes = 32
+)
+
+// readSecretKey returns the key of the digests and hashes of Secrets, which the first replica makes. Nobody can change it, for the Secret is
+// immutable. If it is deleted, the next process makes another one, and every copy of a Secret is written once more.
+func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace string) (canonical.Key, error) {
+	secrets := hub.CoreV1().Secrets(namespace)
+	found, err := secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		// By server-side apply, for which a role can name the object that may be created. Another replica that was quicker has another manager
+		// and another value, so that this one conflicts.
+		fresh := make([]byte, secretKeyBytes)
+		_, _ = rand.Read(fresh) // it never fails
+		apply := applycorev1.Secret(SecretKeyName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})
+		found, err = secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "hanse-hub-" + rand.Text()})
+		if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+			found, err = secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of the digests of Secrets from Secret %s/%s: %w", namespace, SecretKeyName, err)
+	}
+	return keyOf(found)
+}
+
+func keyOf(s *corev1.Secret) (canonical.Key, error) {
+	key := s.Data[secretKey]
+	if len(key) != secretKeyBytes {
+		return nil, fmt.Errorf("reading the key of the digests of Secrets: Secret %s/%s has %d bytes in %q instead of %d: delete it and start the hub again, "+
+			"which makes a new key and writes every copy of a Secret once more", s.Namespace, s.Name, len(key), secretKey, secretKeyBytes)
+	}
+	return key, nil
+}
