@@ -17,6 +17,7 @@ breaches=(
 	"placement        log/slog"
 	"placement        $hanse/overrides"
 	"replicas         $hanse/placement"
+	"tenancy          k8s.io/client-go/rest"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
 	"answer           $hanse/member"
@@ -54,7 +55,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer kindwatch expression placement replicas overrides hub member)
+folders=$(printf './%s/...\n' api answer kindwatch expression placement replicas tenancy overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

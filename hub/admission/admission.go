@@ -124,6 +124,10 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 }
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {
+	if hubv1.IsSystemNamespace(policy.GetNamespace()) {
+		return nil, &refusal{text: fmt.Sprintf("Hanse writes nothing in the namespaces kube-* and %s of members, so that a policy in %s is of no use: make it in another namespace",
+			hubv1.SystemNamespace, policy.GetNamespace())}
+	}
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
 		return nil, r.reviewPlacement(ctx, p, who)

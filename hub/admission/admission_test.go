@@ -120,7 +120,8 @@ func (h *hub) reviewer() *admission.Reviewer {
 	h.Helper()
 	scheme := runtime.NewScheme()
 	h.must(errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widget.GroupVersion(), corev1.SchemeGroupVersion, {Group: "rbac.authorization.k8s.io", Version: "v1"}})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widget.GroupVersion(), corev1.SchemeGroupVersion, {Group: "rbac.authorization.k8s.io", Version: "v1"}, deployment.GroupVersion()})
+	mapper.Add(deployment, meta.RESTScopeNamespace)
 	mapper.Add(widget, meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
@@ -222,6 +223,19 @@ func policy(rules string) string {
 	return `{kind: OverridePolicy, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], rules: ` + rules + `}}`
 }
 
+var deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+const fine = `{spec: {template: {spec: {containers: [{name: c, image: i}]}}}}`
+
+func overDeployments(rules string) string {
+	return strings.ReplaceAll(policy(rules), "apiGroup: test.hanse.dev, kind: Widget", "apiGroup: apps, kind: Deployment")
+}
+
+// enforces labels the namespace with a level of Pod Security.
+func (h *hub) enforces(level string) {
+	h.objects[0].GetLabels()["pod-security.kubernetes.io/enforce"] = level
+}
+
 func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		given  func(*hub)
@@ -263,9 +277,56 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			given: func(h *hub) {
 				h.placeKind(corev1.SchemeGroupVersion.WithKind("Secret"), "keys", `{data: {password: czNjcjN0}}`, "eu-1")
 			},
-			policy: strings.ReplaceAll(policy(`[{name: a, patches: [{op: add, path: /data, expression: "{string(object.data.password): 5}"}, {op: add, path: /data/known, value: 5}]}]`),
+			policy: strings.ReplaceAll(policy(`[{name: a, patches: [{op: add, path: /data/known, value: 5}]}]`),
 				"apiGroup: test.hanse.dev, kind: Widget", "apiGroup: '', kind: Secret"),
 			want: []string{"/data/* must be a string"}, not: []string{"czNjcjN0", "s3cr3t", "known"},
+		},
+		"an expression does not see the values of a Secret": {
+			given: func(h *hub) {
+				h.placeKind(corev1.SchemeGroupVersion.WithKind("Secret"), "keys", `{data: {password: czNjcjN0}}`, "eu-1")
+			},
+			policy: strings.ReplaceAll(policy(`[{name: a, patches: [{op: add, path: /metadata/labels/a, expression: "object.data.password"}]}]`),
+				"apiGroup: test.hanse.dev, kind: Widget", "apiGroup: '', kind: Secret"),
+			want: []string{"no such key"}, not: []string{"czNjcjN0", "s3cr3t"},
+		},
+		"a Secret that would become a token of the member": {
+			given: func(h *hub) {
+				h.placeKind(corev1.SchemeGroupVersion.WithKind("Secret"), "keys", `{type: Opaque}`, "eu-1")
+			},
+			policy: strings.ReplaceAll(policy(`[{name: a, patches: [{op: replace, path: /type, value: kubernetes.io/service-account-token}]}]`),
+				"apiGroup: test.hanse.dev, kind: Widget", "apiGroup: '', kind: Secret"),
+			want: []string{"Secret shop/keys in cluster eu-1: a Secret of type kubernetes.io/service-account-token is a credential"},
+		},
+		"a pod template that the namespace forbids": {
+			given: func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", fine, "eu-1") },
+			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostNetwork, value: true},
+				{op: add, path: /spec/template/spec/containers/0/securityContext, value: {privileged: true}}]}]`),
+			want: []string{"Deployment.apps shop/web in cluster eu-1: the namespace enforces Pod Security baseline:latest, which forbids host namespaces, privileged"},
+		},
+		"a pod template that the namespace allows": {
+			given:  func(h *hub) { h.enforces("baseline"); h.placeKind(deployment, "web", fine, "eu-1") },
+			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostAliases, value: []}]}]`),
+		},
+		"a namespace that enforces no level": {
+			given:  func(h *hub) { h.placeKind(deployment, "web", fine, "eu-1") },
+			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostNetwork, value: true}]}]`),
+		},
+		"what the namespace forbade before is not its fault": {
+			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", fine, "eu-1") },
+			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostAliases, value: []}]}]`),
+		},
+		"but what it adds is": {
+			given:  func(h *hub) { h.enforces("restricted"); h.placeKind(deployment, "web", fine, "eu-1") },
+			policy: overDeployments(`[{name: a, patches: [{op: add, path: /spec/template/spec/hostPID, value: true}]}]`),
+			want:   []string{"restricted:latest, which forbids host namespaces"}, not: []string{"seccomp"},
+		},
+		"an override in a system namespace": {
+			policy: `{kind: OverridePolicy, metadata: {namespace: kube-system, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], rules: [{name: a, mergePatch: {spec: {size: small}}}]}}`,
+			want:   []string{"a policy in kube-system is of no use"},
+		},
+		"a placement in Hanse's namespace": {
+			policy: `{kind: Placement, metadata: {namespace: hanse-system, name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {names: [eu-1]}}}`,
+			want:   []string{"a policy in hanse-system is of no use"},
 		},
 		"what was wrong before is not its fault": {
 			given:  func(h *hub) { h.place("old", `{replicas: 500, size: small}`, "eu-1") },

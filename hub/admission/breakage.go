@@ -24,6 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/member/values"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/replicas"
+	"github.com/hanse-dev/hanse/tenancy"
 )
 
 // mostObjects are rendered in one review. Of more, so many are chosen evenly.
@@ -294,6 +295,10 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 		})
 		return
 	}
+	t.unsafe(o, where, result.Manifest, func() *unstructured.Unstructured {
+		result, _ := prepared.Render(t.clusters[name], without, divided) // nil if that fails
+		return result.Manifest
+	})
 	kind := t.reviewer.options.Schema(ctx, template.GroupVersionKind())
 	faults := kind.Faults(result.Manifest.Object)
 	if len(faults) == 0 {
@@ -307,6 +312,25 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 		if !before.Has(f) {
 			t.breaks(where + t.shown(f, o.GroupKind()))
 		}
+	}
+}
+
+// unsafe notes what the policy makes of the manifest that would not be written: by Pod Security, or for what it is.
+func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
+	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
+		return
+	}
+	before := without()
+	if r := tenancy.OfSecret(manifest); r != nil && (before == nil || tenancy.OfSecret(before) == nil) {
+		t.breaks(where + r.Message)
+	}
+	level, violations := tenancy.PodSecurity(manifest, o.NamespaceLabels)
+	if before != nil {
+		_, known := tenancy.PodSecurity(before, o.NamespaceLabels)
+		violations = slices.DeleteFunc(violations, func(v string) bool { return slices.Contains(known, v) })
+	}
+	if len(violations) > 0 {
+		t.breaks(fmt.Sprintf("%sthe namespace enforces Pod Security %s, which forbids %s", where, level, strings.Join(violations, ", ")))
 	}
 }
 
@@ -329,7 +353,7 @@ func (t *trial) failed(where string, err error, without func() error) {
 // field there.
 func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
 	literals := t.literals
-	if gk == (schema.GroupKind{Kind: "Secret"}) {
+	if hubv1.IsSecret(gk) {
 		literals = nil
 	}
 	return f.Told(literals).String()

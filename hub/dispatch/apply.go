@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/tenancy"
 )
 
 // apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will come, or
@@ -79,6 +80,9 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
+	}
+	if refusal := tenancy.OfPlace(r.object.ObjectIdentity); refusal != nil {
+		return outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message), true
 	}
 	if allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels); err != nil || !allowed {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/values"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/tenancy"
 )
 
 // overridden is how a manifest was made that rules changed; zero if none did.
@@ -25,10 +27,19 @@ type overridden struct {
 // misfits finds the values in a manifest that a schema does not take.
 type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 
-// unfit is the outcome for a manifest in which a rule has put what the schema of the hub, or of the cluster, does not take: what runs there
+// unfit is the outcome for a manifest that is not to be written; nil if it may be.
+func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
+	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
+		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
+		return &o
+	}
+	return r.misfit(ctx, manifest)
+}
+
+// misfit is the outcome for a manifest in which a rule has put what the schema of the hub, or of the cluster, does not take: what runs there
 // stays as it is. What was wrong without rules is the server's to judge, as of objects that no rule changes. It is asked just before a
 // write, so that what is as it should be costs nothing.
-func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
+func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil
 	}
@@ -76,7 +87,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	}
 	guilty := applied[not-1]
 	var known sets.Set[string]
-	if !isSecret(r.object.ObjectIdentity) {
+	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, guilty)
 	}
 	told := values.Fault(m).Told(known)
@@ -86,8 +97,6 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	}
 	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
-
-func isSecret(id hubv1.ObjectIdentity) bool { return id.Group == "" && id.Kind == "Secret" }
 
 // only returns the policies with none but these rules.
 func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hubv1.OverridePolicyObject {

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -25,6 +26,44 @@ type pickyCluster struct {
 func (c *pickyCluster) Misfits(_ context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	c.asked++
 	return tooLarge(manifest, 10)
+}
+
+func TestWhatNeverGoesToMembersIsNotSent(t *testing.T) {
+	manifest := func(gvk schema.GroupVersionKind, field string, value any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{field: value}}
+		u.SetGroupVersionKind(gvk)
+		return u
+	}
+	host := map[string]any{"hostNetwork": true, "containers": []any{}}
+	labels := map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+	for name, tc := range map[string]struct {
+		manifest *unstructured.Unstructured
+		want     string
+	}{
+		"a pod that the hub's namespace forbids": {manifest(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "spec", host), hubv1.ReasonPodSecurityViolation},
+		"a token of a ServiceAccount": {
+			manifest(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "type", "kubernetes.io/service-account-token"), hubv1.ReasonSecretTypeRefused,
+		},
+		"an object of another kind": {manifest(kind, "spec", host), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(&pickyCluster{}, 0)
+			r.namespaceLabels = labels
+			got := ""
+			if o := r.unfit(t.Context(), tc.manifest); o != nil && o.Applied == metav1.ConditionFalse {
+				got = o.Reason
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	r := newRun(&pickyCluster{}, 0)
+	r.mcl = &hubv1.MemberCluster{Spec: hubv1.MemberClusterSpec{AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll}}}
+	r.object.Namespace = "kube-system"
+	if o, forbidden := r.forbidden(); !forbidden || o.Reason != hubv1.ReasonNamespaceRefused {
+		t.Errorf("an object of kube-system: %+v", o)
+	}
 }
 
 func tooLarge(manifest *unstructured.Unstructured, most int64) []member.Misfit {

@@ -70,6 +70,8 @@ func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefo
 var told = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
+	hubv1.ReasonNamespaceRefused:  true,
+	hubv1.ReasonSecretTypeRefused: true,
 	hubv1.ReasonPlacementGone:     true,
 	hubv1.ReasonDivisionRefused:   true,
 	hubv1.ReasonOverrideInvalid:   true,

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/tenancy"
 )
 
 // plan is what one decision asks for, with its reasons.
@@ -69,7 +70,18 @@ func decide(f facts) plan {
 		return f.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
 			"the hub itself would act on a %s: set hubExecution: Allowed in %s to place it all the same", f.id.Kind, nameOf(choice.Winner)))
 	}
+	if r := f.forbidden(); r != nil {
+		return f.keep(metav1.ConditionFalse, r.Reason, r.Message)
+	}
 	return f.follow(choice)
+}
+
+// forbidden is why the object is never brought to a member, nil if it may be.
+func (f facts) forbidden() *tenancy.Refusal {
+	if r := tenancy.OfPlace(f.id); r != nil {
+		return r
+	}
+	return tenancy.OfSecret(f.template)
 }
 
 // choose finds the placement to follow. A copy that another hub sent here is no template.

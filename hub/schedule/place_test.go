@@ -39,6 +39,47 @@ func (g given) facts() facts {
 	return f
 }
 
+func TestWhatNeverGoesToMembersIsNotPlaced(t *testing.T) {
+	t.Parallel()
+	placed := given{uid: "a", placements: only(policy("web", named("eu"))), clusters: three()}
+	for name, tc := range map[string]struct {
+		in     given
+		change func(*facts)
+		want   []hubv1.BindingTarget
+		reason string
+	}{
+		"a token of a ServiceAccount": {placed, func(f *facts) {
+			f.template.SetAPIVersion("v1")
+			f.template.SetKind("Secret")
+			f.template.Object["type"] = "kubernetes.io/service-account-token"
+		}, nil, hubv1.ReasonSecretTypeRefused},
+		"an object of kube-system": {placed, func(f *facts) {
+			f.id.Namespace = "kube-system"
+			f.world.placements[0].SetNamespace("kube-system")
+		}, nil, hubv1.ReasonNamespaceRefused},
+		"where it is already, it stays": {
+			given{binding: bound(present("sg")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()}, func(f *facts) {
+				f.id.Namespace = "kube-system"
+				f.world.placements[0].SetNamespace("kube-system")
+			}, []hubv1.BindingTarget{present("sg")}, hubv1.ReasonNamespaceRefused,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tc.in.facts()
+			f.world.placements = []hubv1.PlacementObject{f.world.placements[0].DeepCopyObject().(hubv1.PlacementObject)}
+			tc.change(&f)
+			p := decide(f)
+			var got []hubv1.BindingTarget
+			if p.spec != nil {
+				got = p.spec.Clusters
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.scheduled.Reason != tc.reason || p.scheduled.Status != metav1.ConditionFalse {
+				t.Errorf("%+v%s", p.scheduled, diff)
+			}
+		})
+	}
+}
+
 func only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
 	var out []hubv1.PlacementObject
 	for _, p := range ps {

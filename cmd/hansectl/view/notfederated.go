@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/tenancy"
 )
 
 // NotFederated says why an object has no binding, and what to do about it.
@@ -96,6 +97,9 @@ func unbound(id hubv1.ObjectIdentity, winner hubv1.PlacementObject) *NotFederate
 			Message: fmt.Sprintf("%s selects it, but the hub itself would act on a %s", name, id.GroupKind()),
 			Do:      fmt.Sprintf("set spec.hubExecution to Allowed in %s if it may take effect on the hub as well", name),
 		}
+	}
+	if refusal := tenancy.OfPlace(id); refusal != nil {
+		return &NotFederated{Reason: refusal.Reason, Message: name + " selects it, but it is never brought to members", Do: refusal.Message}
 	}
 	accepted := meta.FindStatusCondition(winner.PlacementStatus().Conditions, hubv1.ConditionAccepted)
 	switch {

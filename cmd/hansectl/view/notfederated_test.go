@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,5 +101,13 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAnObjectOfASystemNamespaceIsNotFederated(t *testing.T) {
+	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "kube-system", Name: "settings"}
+	got := unbound(id, placementFor("ConfigMap", func(*hubv1.Placement) {}))
+	if got.Reason != hubv1.ReasonNamespaceRefused || !strings.Contains(got.Do, "use another namespace than kube-system") {
+		t.Errorf("got %+v", got)
 	}
 }

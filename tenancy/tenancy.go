@@ -1,0 +1,127 @@
+// Package tenancy says what is never brought to a member, whoever placed it and whatever rule changed it: objects of system namespaces,
+// credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's namespace forbids. So a namespace of the hub
+// gives nobody more on members than on the hub.
+//
+// Nothing here is withdrawn: a copy that is there stays as it is.
+package tenancy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Refusal is why an object is not brought to a member. Its message holds no value of the object.
+type Refusal struct{ Reason, Message string }
+
+// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil means that there is no objection.
+func OfPlace(id hubv1.ObjectIdentity) *Refusal {
+	name := id.Namespace
+	if id.Group == "" && id.Kind == "Namespace" {
+		name = id.Name
+	}
+	if !hubv1.IsSystemNamespace(name) {
+		return nil
+	}
+	return &Refusal{hubv1.ReasonNamespaceRefused, fmt.Sprintf("Hanse writes nothing in the namespaces kube-* and %s of members: use another namespace than %s",
+		hubv1.SystemNamespace, name)}
+}
+
+// credentials are types of Secrets that a cluster makes or reads for its own use.
+var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
+
+// OfSecret refuses Secrets that are credentials of a cluster: those of the hub are nothing to members, and a member would make or take its own
+// by them.
+func OfSecret(object *unstructured.Unstructured) *Refusal {
+	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
+		return nil
+	}
+	kind, _, _ := unstructured.NestedString(object.Object, "type")
+	if !slices.Contains(credentials, corev1.SecretType(kind)) {
+		return nil
+	}
+	return &Refusal{hubv1.ReasonSecretTypeRefused, fmt.Sprintf("a Secret of type %s is a credential of the cluster that made it: make one on the member, or take this one "+
+		"out of the placement", kind)}
+}
+
+// Of refuses a manifest as it would be written.
+func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) *Refusal {
+	if r := OfSecret(manifest); r != nil {
+		return r
+	}
+	level, violations := PodSecurity(manifest, namespaceLabels)
+	if len(violations) == 0 {
+		return nil
+	}
+	return &Refusal{hubv1.ReasonPodSecurityViolation, fmt.Sprintf("the hub's namespace enforces Pod Security %s: correct %s of the pod template, or label the namespace otherwise",
+		level, strings.Join(violations, ", "))}
+}
+
+var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
+
+// PodSecurity returns the controls that the pod template of a built-in kind violates at the level which the labels of its namespace enforce,
+// such as "privileged" at "baseline:latest". Without that label there are none.
+func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
+	// An unreadable label means restricted, as it does to an API server.
+	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})
+	if enforced.Enforce.Level == api.LevelPrivileged {
+		return "", nil
+	}
+	level = enforced.Enforce.String()
+	found, there := templateOf(manifest)
+	if !there {
+		return level, nil
+	}
+	var template corev1.PodTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found, &template); err != nil {
+		return level, []string{"fields that cannot be read"}
+	}
+	e, err := evaluator()
+	if err != nil {
+		return level, []string{"controls that cannot be read"}
+	}
+	for _, result := range e.EvaluatePod(enforced.Enforce, &template.ObjectMeta, &template.Spec) {
+		if !result.Allowed {
+			violations = append(violations, result.ForbiddenReason)
+		}
+	}
+	return level, violations
+}
+
+// templates are where kinds have the template of their pods.
+var templates = map[schema.GroupKind][]string{
+	{Kind: "Pod"}:                        {},
+	{Kind: "PodTemplate"}:                {"template"},
+	{Kind: "ReplicationController"}:      {"spec", "template"},
+	{Group: "apps", Kind: "ReplicaSet"}:  {"spec", "template"},
+	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
+	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template"},
+	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template"},
+	{Group: "batch", Kind: "Job"}:        {"spec", "template"},
+	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
+}
+
+// templateOf returns the part of an object that is a pod's.
+func templateOf(object *unstructured.Unstructured) (template map[string]any, there bool) {
+	path, ok := templates[object.GroupVersionKind().GroupKind()]
+	if !ok {
+		return nil, false
+	}
+	at := object.Object
+	for _, step := range path {
+		if at, ok = at[step].(map[string]any); !ok {
+			return nil, false
+		}
+	}
+	return at, true
+}
