@@ -163,7 +163,8 @@ type Outcome struct {
 	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
 	Reason, Message string
 
-	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen.
+	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen. A withdrawal that left an object
+	// alone has its UID: that object does not hold up the end of the withdrawal.
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64

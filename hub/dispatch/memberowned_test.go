@@ -80,7 +80,7 @@ func TestAPlacementThatOnlyReportsNeverWithdraws(t *testing.T) {
 			r.placement = p
 			r.target = &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{UID: "hub", Policy: hubv1.RemovalDelete}}
 			o, known := r.withdraw(t.Context())
-			if !known || o.Reason != hubv1.ReasonWithdrawn || (seen != nil) != (o.ResourceVersion == "20") {
+			if !known || o.Reason != hubv1.ReasonWithdrawn || (seen != nil) != (o.UID == "u") {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -56,14 +56,13 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	return o, true
 }
 
-// leaveAlone withdraws nothing, because the placement only reports: what is on the cluster stays as it is, marks included. It is
-// the outcome for the copy as it is watched now, and is given again if that changes.
+// leaveAlone withdraws nothing, because the placement only reports: the copy stays as it is, marks included.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
 	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")
 	if found {
 		o.Message = "the copy stays as it is, because apply.mode is ReportOnly"
-		o.ResourceVersion, o.Retry = seen.ResourceVersion, member.RetrySlowly
+		o.UID = seen.UID
 	}
 	return o
 }

@@ -75,7 +75,7 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 		return row.Reason == hubv1.ReasonWithdrawn && (was == nil || was.Reason != hubv1.ReasonWithdrawn)
 	})
 	if len(withdrawn) > 0 {
-		out = append(out, event{corev1.EventTypeNormal, EventWithdrawn, "Withdraw", "withdrawn from " + names(withdrawn)})
+		out = append(out, event{corev1.EventTypeNormal, EventWithdrawn, "Withdraw", "withdrawn from " + notes(withdrawn)})
 	}
 	return out
 }
@@ -135,8 +135,14 @@ func reasons(rows []hubv1.ClusterRow) string {
 	})
 }
 
-func names(rows []hubv1.ClusterRow) string {
-	return listed(rows, func(row hubv1.ClusterRow) string { return row.Name })
+// notes is such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the cluster)".
+func notes(rows []hubv1.ClusterRow) string {
+	return listed(rows, func(row hubv1.ClusterRow) string {
+		if row.Message == "" {
+			return row.Name
+		}
+		return row.Name + " (" + row.Message + ")"
+	})
 }
 
 func listed(rows []hubv1.ClusterRow, text func(hubv1.ClusterRow) string) string {

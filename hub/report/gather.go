@@ -92,7 +92,7 @@ func awaited(f rollup.Fact) bool {
 		return false
 	}
 	if f.Outcome.Reason == hubv1.ReasonWithdrawn {
-		return f.Observation != nil // the copy that the watch shows is on its way out
+		return f.Observation != nil && f.Observation.UID != f.Outcome.UID // the copy that the watch shows is on its way out
 	}
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }

@@ -305,7 +305,7 @@ func TestAWithdrawalIsReported(t *testing.T) {
 		}
 	})
 	w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
-	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, UID: "member"})
 	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
 	w.eventually("the event", func() (bool, string) {
 		told := w.events.told()
@@ -315,6 +315,47 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	if got := w.status()["replicas"]; got != int64(2) {
 		t.Errorf("replicas on the hub object: %v, want those of the one cluster that is left", got)
 	}
+}
+
+// TestAWithdrawalThatLeftAnObjectAloneEnds has a member whose watch goes on to show the object with the hub's marks, as one that a backup tool
+// restored.
+func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
+	tests := map[string]func(*hubv1.ResourceBinding, types.UID){
+		"one cluster is left": func(b *hubv1.ResourceBinding, uid types.UID) {
+			b.Spec.Clusters[1] = leaving("b", hubv1.ReasonClusterLeaving, hubv1.RemovalOrphan, uid)
+		},
+		"the hub object is deleted": func(b *hubv1.ResourceBinding, uid types.UID) {
+			b.Spec.Clusters = []hubv1.BindingTarget{leaving("b", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete, uid)}
+		},
+	}
+	for name, decide := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "Widget")
+			w.start()
+			o := w.object("web", present("a"), present("b"))
+			for _, cluster := range []string{"a", "b"} {
+				w.applied(o, cluster, hubv1.HealthHealthy, two)
+			}
+			w.until("all rows", healthyEverywhere)
+			w.change(func(b *hubv1.ResourceBinding) { decide(b, o.GetUID()) })
+			w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
+			w.record("b", member.Outcome{
+				Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Message: "Widget web was left alone", UID: "member", ResourceVersion: "7",
+			})
+			w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool {
+				row := s.Row("b")
+				return row.Reason == hubv1.ReasonWithdrawn && row.Message == "Widget web was left alone"
+			})
+			w.eventually("the event", func() (bool, string) {
+				told := w.events.told()
+				return slices.Contains(told, "Normal Withdrawn web: withdrawn from 1 cluster: b (Widget web was left alone)"), cmp.Diff(nil, told)
+			})
+		})
+	}
+}
+
+func leaving(cluster, reason string, policy hubv1.RemovalPolicy, uid types.UID) hubv1.BindingTarget {
+	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
 func TestWhereTheMergedStatusMustNotGo(t *testing.T) {

@@ -140,7 +140,7 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 		row := s.Row("b")
 		return row != nil && row.Reason == hubv1.ReasonWithdrawn
 	}
-	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "1"})
+	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, UID: "member"})
 	w.until("the confirmation", withdrawn)
 
 	// Another decision, which the leader takes up first.

@@ -260,10 +260,17 @@ func TestRow(t *testing.T) {
 				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
 			}),
 		},
-		"a copy that was seen and left alone counts as withdrawn": {
+		"an object that was seen and left alone counts as withdrawn, also when it changes": {
 			previous: held(), target: shallLose,
-			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, ResourceVersion: "100"}},
+			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, UID: seen().UID, ResourceVersion: "7"}},
 			want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn},
+		},
+		"a copy that came after the object which was left alone does not": {
+			previous: held(), target: shallLose,
+			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, UID: "earlier"}},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
+			}),
 		},
 		"a row that says Withdrawn stays for the same decision, also while the cluster is away": {
 			previous: withdrawnRow, rowsOf: 2, target: shallLose, fact: unreachable, want: withdrawnRow,

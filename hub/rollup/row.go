@@ -191,10 +191,10 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere says that the watch shows a copy that the withdrawal did not see and leave alone.
+// stillThere reports whether the watch shows a copy, other than the object that the withdrawal saw and left alone.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
-	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.ResourceVersion != f.Outcome.ResourceVersion
+	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
 }
 
 func dueMessage(t hubv1.BindingTarget) string {

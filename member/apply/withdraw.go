@@ -54,7 +54,7 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	}
 	whose := a.standing(live, in.Owner, in.OwnerUID, "")
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
-		return applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone", t), false
+		return leftAlone(t, live, whose), false
 	}
 	switch {
 	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
@@ -77,6 +77,15 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 		return out, false
 	}
 	return removed(ctx, t, live), false
+}
+
+// leftAlone is the outcome for an object that is not the copy. It names the object by its UID: a watch may show that one with our marks.
+func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
+	why := ""
+	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
+		why = ": it has the hub's marks, but the hub has not applied it, as after a restore from a backup"
+	}
+	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
 // asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object was

@@ -108,8 +108,8 @@ func TestWithdrawLeavesAloneWhatIsNotTheCopy(t *testing.T) {
 				before := w.get()
 				in := w.withdrawal()
 				in.Policy = policy
-				if out := w.withdraw(in, wasGone); !strings.Contains(out.Message, "left alone") {
-					t.Error(out.Message)
+				if out := w.withdraw(in, wasGone); !strings.Contains(out.Message, "left alone") || out.UID != before.GetUID() {
+					t.Errorf("%+v", out)
 				}
 				if diff := cmp.Diff(before, w.get()); diff != "" {
 					t.Error(diff)

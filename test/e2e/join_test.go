@@ -68,6 +68,28 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		must(t, gone(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: paris}}))
 		must(t, suite.Members[paris].Delete(t.Context(), now)) // not Hanse's any more: the next join would not adopt it
 	})
+	t.Run("objects that a tool restored with marks of the hub hold up neither deletion nor leave", func(t *testing.T) {
+		joinParis(t, "Orphan")
+		deleted, kept := restored(t), restored(t)
+		must(t, suite.Hub.Delete(t.Context(), deleted))
+		eventually(t, normal, func() error {
+			b, err := bindingOf(t.Context(), deleted)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("the binding is still there: %+v: %w", b.BindingStatus().Clusters, err)
+		})
+		_, err := suite.Hansectl(t.Context(), "unjoin", paris, "--timeout", "30s")
+		must(t, err)
+		for _, w := range []*unstructured.Unstructured{deleted, kept} {
+			copied, err := on(t.Context(), paris, w)
+			must(t, err)
+			if copied.GetLabels()[hubv1.HubLabel] == "" {
+				t.Errorf("%s was changed on %s, where it is not the hub's", w.GetName(), paris)
+			}
+		}
+		eventually(t, normal, func() error { return eventSays(t.Context(), kept.GetNamespace(), "Withdrawn", paris, "left alone") })
+	})
 	t.Run("a MemberCluster that is deleted with policy Delete takes its objects along", func(t *testing.T) {
 		joinParis(t, "Delete")
 		onParis(t, widget(ns, "guest"))
@@ -101,6 +123,25 @@ func joinParis(t *testing.T, leave string) string {
 		"--grant", "test.hanse.dev/widgets", "--grant", "configmaps", "--token-lifetime", "6h", "--leave-policy", leave)
 	must(t, err)
 	return out
+}
+
+// restored places a Widget on the fourth cluster, which has an object of that name with all marks of the hub that the hub has not applied.
+func restored(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	ctx := t.Context()
+	w := widget(namespace(t), "restored")
+	must(t, suite.Hub.Create(ctx, w))
+	var hub corev1.Namespace
+	must(t, suite.Hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &hub))
+	id := hubv1.ObjectIdentity{Group: widgetKind.Group, Kind: widgetKind.Kind, Namespace: w.GetNamespace(), Name: w.GetName()}
+	copied := widget(w.GetNamespace(), w.GetName())
+	copied.SetLabels(map[string]string{hubv1.HubLabel: string(hub.UID)})
+	copied.SetAnnotations(map[string]string{hubv1.OwnerAnnotation: id.Owner(w.GetUID())})
+	must(t, suite.Members[paris].Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.GetNamespace()}}))
+	must(t, suite.Members[paris].Create(ctx, copied))
+	placeWidgets(t, w.GetNamespace(), paris)
+	eventually(t, normal, func() error { return rowIs(ctx, w, paris, metav1.ConditionFalse, hubv1.ReasonAlreadyExists) })
+	return w
 }
 
 func onParis(t *testing.T, w *unstructured.Unstructured) {
