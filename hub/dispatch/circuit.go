@@ -34,8 +34,14 @@ type circuit struct {
 	kinds    map[schema.GroupKind]bool
 	trying   bool // a trial is under way
 
+	waiting
+}
+
+// waiting are the keys that wait until one of them, which is tried, succeeds.
+type waiting struct {
 	held map[types.NamespacedName]heldKey
 	turn int
+	next *heldKey // queued to be the next trial
 }
 
 // heldKey is a key that waits for the circuit to close, or to be tried.
@@ -92,27 +98,27 @@ func (c *circuit) reset() {
 }
 
 // hold keeps a key until it is taken or released.
-func (c *circuit) hold(k heldKey) {
-	if h, ok := c.held[k.key]; ok {
+func (w *waiting) hold(k heldKey) {
+	if h, ok := w.held[k.key]; ok {
 		k.priority, k.turn = max(h.priority, k.priority), h.turn
 	} else {
-		c.turn++
-		k.turn = c.turn
+		w.turn++
+		k.turn = w.turn
 	}
-	if c.held == nil {
-		c.held = map[types.NamespacedName]heldKey{}
+	if w.held == nil {
+		w.held = map[types.NamespacedName]heldKey{}
 	}
-	c.held[k.key] = k
+	w.held[k.key] = k
 }
 
 // take returns the held key that is to be tried next: one that did not fail before one that did, then by priority, then the oldest.
-func (c *circuit) take() (k heldKey, ok bool) {
-	for _, h := range c.held {
+func (w *waiting) take() (k heldKey, ok bool) {
+	for _, h := range w.held {
 		if !ok || sooner(h, k) {
 			k, ok = h, true
 		}
 	}
-	delete(c.held, k.key)
+	delete(w.held, k.key)
 	return k, ok
 }
 
@@ -126,9 +132,19 @@ func sooner(a, b heldKey) bool {
 	return a.turn < b.turn
 }
 
+// isNext says whether the key is queued to be tried.
+func (w *waiting) isNext(key types.NamespacedName) bool { return w.next != nil && w.next.key == key }
+
+// tried notes that the work on a key is done.
+func (w *waiting) tried(key types.NamespacedName) {
+	if w.isNext(key) {
+		w.next = nil
+	}
+}
+
 // fresh says whether a key is held that was not tried yet.
-func (c *circuit) fresh() bool {
-	for _, h := range c.held {
+func (w *waiting) fresh() bool {
+	for _, h := range w.held {
 		if !h.failed {
 			return true
 		}
@@ -137,14 +153,14 @@ func (c *circuit) fresh() bool {
 }
 
 // release returns all that is held, in the order in which it is to go on.
-func (c *circuit) release() []due {
-	keys := slices.SortedFunc(maps.Values(c.held), func(a, b heldKey) int {
+func (w *waiting) release() []due {
+	keys := slices.SortedFunc(maps.Values(w.held), func(a, b heldKey) int {
 		if sooner(a, b) {
 			return -1
 		}
 		return 1
 	})
-	c.held = nil
+	w.held, w.next = nil, nil
 	out := make([]due, 0, len(keys))
 	for _, k := range keys {
 		out = append(out, k.due)

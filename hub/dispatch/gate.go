@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
@@ -44,13 +45,14 @@ type gate struct {
 	calling int                          // calls of the member that are under way
 	heard   time.Time                    // the last answer, or the begin of the first of these calls
 	circuit circuit
-	next    *heldKey // queued to be the next trial
+	// namespaces that cannot hold objects now, with the keys that wait for them.
+	namespaces map[string]*namespaceWait
 }
 
 func newGate(cluster string, workers int, c clock.PassiveClock) *gate {
 	g := &gate{
 		clock: c, tokens: flowcontrol.NewTokenBucketRateLimiter(callsPerSecond, callsAtOnce),
-		cluster: cluster, pace: newPace(workers), running: map[types.NamespacedName]int{},
+		cluster: cluster, pace: newPace(workers), running: map[types.NamespacedName]int{}, namespaces: map[string]*namespaceWait{},
 	}
 	g.changed = sync.NewCond(&g.mu)
 	return g
@@ -146,8 +148,9 @@ func (g *gate) Done(key types.NamespacedName) {
 	g.mu.Lock()
 	delete(g.running, key)
 	g.busy--
-	if g.next != nil && g.next.key == key {
-		g.next = nil
+	g.circuit.tried(key)
+	if w := g.namespaces[key.Namespace]; w != nil {
+		w.tried(key)
 	}
 	g.plan()
 	g.changed.Broadcast()
@@ -172,22 +175,30 @@ func (g *gate) ShutDown() {
 	g.PriorityQueue.ShutDown()
 }
 
-// enter asks to call the member for a key. If that may not be now, the key is held and the reason and message for its row come back.
-func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind) (reason, message string, ok bool) {
+// enter asks to call the member for a key. If that may not be now, the key is held and the outcome for its row comes back. The namespace is the one that the
+// call needs, or empty.
+func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind, namespace string) (o member.Outcome, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	again := g.next != nil && g.next.key == key && g.next.failed && g.circuit.fresh()
+	if w := g.namespaces[namespace]; w != nil && !w.isNext(key) {
+		w.hold(heldKey{due: due{key, g.running[key]}})
+		return outcome(w.last.Applied, w.last.Reason, "%s", w.last.Message), false
+	}
+	again := g.circuit.isNext(key) && g.circuit.next.failed && g.circuit.fresh()
 	if !again && g.circuit.enter(kind, g.clock.Now()) {
-		return "", "", true
+		return o, true
 	}
 	g.circuit.hold(heldKey{due: due{key, g.running[key]}, failed: again})
-	return g.circuit.last.Reason, g.circuit.heldMessage(), false
+	return outcome(metav1.ConditionUnknown, g.circuit.last.Reason, "%s", g.circuit.heldMessage()), false
 }
 
-// call calls the member for a key that has entered. held is true if the key is kept here, because the circuit is open, until it goes on by itself.
-func (g *gate) call(ctx context.Context, key types.NamespacedName, kind schema.GroupKind, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
+// call calls the member for a key that has entered. held is true if the key is kept here until it goes on by itself, because the circuit is open or its
+// namespace cannot hold objects now.
+func (g *gate) call(
+	ctx context.Context, key types.NamespacedName, kind schema.GroupKind, namespace string, f func(context.Context) member.Outcome,
+) (o member.Outcome, held bool) {
 	began := g.clock.Now()
-	defer func() { held = g.leave(key, kind, began, o) }()
+	defer func() { held = g.leave(key, kind, namespace, began, o) }()
 	_ = g.tokens.Wait(ctx) // when it fails, ctx has ended, and so does the call
 	g.begin()
 	g.gauges.inFlight.Inc()
@@ -203,7 +214,7 @@ func (g *gate) begin() {
 	}
 }
 
-func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, began time.Time, o member.Outcome) (held bool) {
+func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, namespace string, began time.Time, o member.Outcome) (held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
@@ -219,7 +230,10 @@ func (g *gate) leave(key types.NamespacedName, kind schema.GroupKind, began time
 		g.circuit.hold(heldKey{due: due{key, g.running[key]}, failed: true})
 	}
 	if release {
-		g.release()
+		g.requeueAll(&g.circuit.waiting)
+	}
+	if namespace != "" && !isFault(o) {
+		held = g.heed(key, namespace, now, o) || held
 	}
 	g.show()
 	g.changed.Broadcast()
@@ -234,26 +248,43 @@ func (g *gate) resume() {
 		return // it has held nothing yet
 	}
 	g.circuit.reset()
-	g.release()
+	g.requeueAll(&g.circuit.waiting)
+	for namespace, w := range g.namespaces {
+		delete(g.namespaces, namespace)
+		g.requeueAll(&w.waiting)
+	}
 	g.show()
 }
 
-func (g *gate) release() {
-	g.next = nil
-	for _, d := range g.circuit.release() {
+func (g *gate) requeueAll(w *waiting) {
+	for _, d := range w.release() {
 		g.requeue(d, 0)
 	}
 }
 
-// plan makes sure that a key is queued as the next trial while the circuit is open.
+// plan makes sure that a key is queued as the next trial while the circuit is open, and one for each namespace that is waited for.
 func (g *gate) plan() {
-	if !g.circuit.open || g.circuit.trying || g.next != nil {
-		return
+	if g.circuit.open && !g.circuit.trying {
+		g.try(&g.circuit.waiting, g.circuit.until)
 	}
-	if k, ok := g.circuit.take(); ok {
-		g.next = &k
-		g.requeue(k.due, max(0, g.circuit.until.Sub(g.clock.Now())))
+	for namespace, w := range g.namespaces {
+		if !g.try(&w.waiting, w.until) {
+			delete(g.namespaces, namespace)
+		}
 	}
+}
+
+// try queues the next trial, unless one is queued. It is false if no key waits.
+func (g *gate) try(w *waiting, at time.Time) bool {
+	if w.next != nil {
+		return true
+	}
+	k, ok := w.take()
+	if ok {
+		w.next = &k
+		g.requeue(k.due, max(0, at.Sub(g.clock.Now())))
+	}
+	return ok
 }
 
 func (g *gate) requeue(d due, after time.Duration) {

@@ -250,8 +250,8 @@ func TestAMemberThatHasGoneSilentHasNoBacklog(t *testing.T) {
 	for range workers {
 		go func() {
 			key, _, _ := g.GetWithPriority()
-			g.enter(key, kind.GroupKind())
-			g.call(t.Context(), key, kind.GroupKind(), func(context.Context) member.Outcome {
+			g.enter(key, kind.GroupKind(), "")
+			g.call(t.Context(), key, kind.GroupKind(), "", func(context.Context) member.Outcome {
 				begun <- struct{}{}
 				<-answer
 				return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}

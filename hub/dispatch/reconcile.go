@@ -99,22 +99,23 @@ type gated struct {
 
 // Apply implements member.Cluster.
 func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
-	return g.call(ctx, in.Manifest.GroupVersionKind().GroupKind(), func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
+	return g.call(ctx, in.Manifest.GroupVersionKind().GroupKind(), in.Manifest.GetNamespace(),
+		func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
 }
 
-// Withdraw implements member.Cluster.
+// Withdraw implements member.Cluster. It needs no namespace that can hold objects.
 func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
-	return g.call(ctx, in.GVK.GroupKind(), func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
+	return g.call(ctx, in.GVK.GroupKind(), "", func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
 }
 
-func (g *gated) call(ctx context.Context, kind schema.GroupKind, f func(context.Context) member.Outcome) (o member.Outcome) {
+func (g *gated) call(ctx context.Context, kind schema.GroupKind, namespace string, f func(context.Context) member.Outcome) (o member.Outcome) {
 	gate := g.run.queue.gate
-	reason, message, ok := gate.enter(g.run.key, kind)
+	o, ok := gate.enter(g.run.key, kind, namespace)
 	if !ok {
 		g.run.held = true
-		return outcome(metav1.ConditionUnknown, reason, "%s", message)
+		return o
 	}
-	o, g.run.held = gate.call(ctx, g.run.key, kind, f)
+	o, g.run.held = gate.call(ctx, g.run.key, kind, namespace, f)
 	return o
 }
 

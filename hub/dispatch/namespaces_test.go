@@ -1,0 +1,105 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects has a member whose namespace is being deleted for a while.
+func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
+	const objects = 400
+	var active atomic.Bool
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		if active.Load() {
+			return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+		}
+		return member.Outcome{
+			Applied: metav1.ConditionFalse, Reason: hubv1.ReasonNamespaceTerminate, Message: "it is being deleted", Retry: member.RetrySlowly,
+		}
+	}}
+	w := newWorld(t, m)
+	w.engage()
+	for i := range objects {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	calls := func() int {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.served
+	}
+	w.eventually(10*time.Second, func() string {
+		for i := range objects {
+			o := w.outcome("eu", fmt.Sprint("w", i))
+			if o.Reason != hubv1.ReasonNamespaceTerminate || o.Applied != metav1.ConditionFalse || o.Message != "it is being deleted" {
+				return fmt.Sprintf("object %d: %+v", i, o)
+			}
+		}
+		return ""
+	})
+	before := calls()
+	if before > 20 {
+		t.Errorf("%d calls for %d objects of one namespace, want one for each worker and a few tries", before, objects)
+	}
+	w.eventually(5*time.Second, func() string { // tried again while it lasts
+		if calls() == before {
+			return "no try"
+		}
+		return ""
+	})
+	active.Store(true)
+	w.eventually(namespacePauseMost, func() string {
+		if n := w.holds("eu"); n < objects {
+			return fmt.Sprintf("%d of %d objects", n, objects)
+		}
+		return ""
+	})
+}
+
+// TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace deletes the object that is to be tried.
+func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
+	var active atomic.Bool
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		if active.Load() {
+			return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+		}
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonNamespaceMissing, Retry: member.RetrySlowly}
+	}}
+	w := newWorld(t, m)
+	first := w.add(kind, "first")
+	w.engage()
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome("eu", "first"); o.Reason != hubv1.ReasonNamespaceMissing {
+			return fmt.Sprintf("%+v", o)
+		}
+		return ""
+	})
+	w.create(kind, "second")
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome("eu", "second"); o.Reason != hubv1.ReasonNamespaceMissing {
+			return fmt.Sprintf("%+v", o)
+		}
+		return ""
+	})
+	w.mu.Lock()
+	for key, b := range w.bindings {
+		if b == first {
+			delete(w.bindings, key)
+		}
+	}
+	w.mu.Unlock()
+	active.Store(true)
+	w.eventually(namespacePauseMost, func() string {
+		if n := w.holds("eu"); n != 1 {
+			return fmt.Sprintf("%d objects, want the second alone", n)
+		}
+		return ""
+	})
+}
