@@ -12,6 +12,7 @@ trap 'rm -rf "$copy"' EXIT
 hanse=github.com/hanse-dev/hanse
 breaches=(
 	"api/v1alpha1     k8s.io/client-go/rest"
+	"source           k8s.io/client-go/rest"
 	"expression       k8s.io/client-go/rest"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
@@ -34,6 +35,7 @@ breaches=(
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
 	"hub/dispatch     $hanse/hub/report"
+	"hub/epochs       $hanse/hub/dispatch"
 	"hub/shard        $hanse/hub/membership"
 	"hub/memberview   $hanse/member/children"
 	"hub/memberview   $hanse/hub/dispatch"
@@ -55,7 +57,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer kindwatch expression placement replicas tenancy overrides hub member)
+folders=$(printf './%s/...\n' api answer kindwatch source expression placement replicas tenancy overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,7 +17,10 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:                {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.ConfigMap{}: {
+				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", hubv1.EpochsConfigMap),
+			},
 			&hubv1.ResourceBinding{}:        {Transform: trimBinding},
 			&hubv1.ClusterResourceBinding{}: {Transform: trimBinding},
 		},

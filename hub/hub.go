@@ -7,6 +7,7 @@
 //	                                            hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  what placements and override policies come to
+//	                                            hub/epochs      how a restored hub tells newer copies
 //	member/children finds what copies made      hub/shard       which replica works on which member
 //	                                            hub/memberview  what users may see of members
 //	                                            hub/admission   which policies the hub takes
@@ -35,6 +36,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/policystatus"
@@ -194,6 +196,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 	if err != nil {
 		return err
 	}
+	known := epochs.New(epochs.Options{
+		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), ConfigMap: types.NamespacedName{Namespace: o.Namespace, Name: hubv1.EpochsConfigMap},
+	})
 	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
@@ -210,7 +215,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 		Key:                    known.key,
 		Misfits:                hubMisfits(hubKinds),
+		Epochs:                 known,
 	})
+	known.OnRestart(func() { go dispatcher.WakeOlder(ctx) })
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
 
@@ -243,12 +250,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 		func() error { return policies.SetupWithManager(ctx, mgr) },
 		func() error { return dispatcher.Watch(ctx, mgr.GetCache()) },
 		func() error { return wishes.watch(ctx, mgr.GetCache()) },
+		func() error { return known.Watch(ctx, mgr.GetCache()) },
+		func() error { return mgr.Add(known) },
+		func() error { return mgr.Add(manager.RunnableFunc(known.Lead)) },
 		func() error { return addAdmission(mgr, o, store, hubKinds) },
 		func() error { return addViews(mgr, views, f, dispatcher, shards) },
 		func() error { return mgr.Add(store) },
 		func() error {
 			return mgr.Add(everywhere(func(ctx context.Context) error {
 				wishes.ready(ctx)
+				known.Ready(ctx)
 				return shards.coordinator.Run(ctx, func(ctx context.Context) error { return links.Start(ctx, f) })
 			}))
 		},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // ErrNotConnected means that the cluster is registered but cannot be reached now, or is not registered.
@@ -83,6 +84,7 @@ type Observation struct {
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
 	Digest   string               // digest annotation
 	Hash     string               // content hash, see member/content.Hash
+	Source   source.Mark          // source annotation
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
 
 	Health        hubv1.Health
@@ -124,6 +126,8 @@ type ApplyIntent struct {
 	CreateNamespace bool
 	// KeepAway means that the cluster held the copy: if it is gone, the outcome is NotRecreated and it is not made anew.
 	KeepAway bool
+	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the outcome is HubIsOlder.
+	Source source.State
 	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
 	NamespaceLabels map[string]string
 }
@@ -137,6 +141,8 @@ type WithdrawIntent struct {
 	// even if it was made for an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
+	// Source is the state of the hub that decided so. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.
+	Source source.State
 
 	Policy      hubv1.RemovalPolicy
 	Propagation metav1.DeletionPropagation
@@ -170,6 +176,8 @@ type Outcome struct {
 	Generation      int64
 	Hash            string
 	Digest          string // the digest asked for, if Applied is True
+	// Newer is, with ReasonHubIsOlder, the mark of the copy and whether it was written for the same hub object.
+	Newer Newer
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
 
@@ -183,6 +191,12 @@ type Outcome struct {
 
 	Retry Retry
 	After time.Duration // with RetryAfter
+}
+
+// Newer is a copy that a later state of the hub wrote, as far as the caller of Apply or Withdraw knew the hub.
+type Newer struct {
+	Mark       source.Mark
+	SameObject bool
 }
 
 // FieldDrift is one field of ours that somebody else changed.

@@ -144,6 +144,7 @@ const (
 	ReasonInSync               = "InSync"        // apply.mode is ReportOnly: nothing would change
 	ReasonDiffers              = "Differs"       // apply.mode is ReportOnly: these fields would change
 	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the object would be made
+	ReasonHubIsOlder           = "HubIsOlder"    // the copy was written by a later state of the hub, see docs/backup.md
 )
 
 // Reasons of StatusWritten and RowsTruncated.

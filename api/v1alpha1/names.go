@@ -17,6 +17,19 @@ const (
 	// DigestAnnotation is the digest of the manifest that was last applied.
 	DigestAnnotation = Prefix + "digest"
 
+	// SourceAnnotation tells from which state of the hub a copy was written: the generation of the hub object and the hub's epoch, such
+	// as 7;1764028800-3f9c01ab. See package source.
+	SourceAnnotation = Prefix + "source"
+
+	// AcceptSourceAnnotation, set by a user on a hub object to the values of SourceAnnotation of some copies, separated by commas, lets
+	// the hub overwrite or withdraw these copies although a later state of the hub wrote them.
+	AcceptSourceAnnotation = Prefix + "accept-source"
+
+	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
+	EpochsConfigMap = "hanse-epochs"
+	// EpochsKey is the key in the EpochsConfigMap.
+	EpochsKey = "epochs"
+
 	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
 	OnDemandLabel = Prefix + "on-demand"
 

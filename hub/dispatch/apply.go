@@ -30,6 +30,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 		return o, true
 	}
 	r.object.Labels = template.GetLabels()
+	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Reading policies")
@@ -230,7 +231,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
 		return o
 	}
-	o := r.cluster.Apply(ctx, r.intent(w))
+	o := r.confirmOlder(ctx, r.cluster.Apply(ctx, r.intent(w)))
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
 		over := member.FieldDrift{} // such as a copy that was deleted, or its marks
 		if len(o.Drifted) > 0 {
@@ -270,6 +271,7 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 		CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
 		NamespaceLabels: podSecurity(r.namespaceLabels),
 		KeepAway:        w.keepAway,
+		Source:          r.source,
 	}
 	if w.confirmed != "" {
 		in.ConfirmedUID = w.confirmedUID
@@ -308,10 +310,11 @@ func (r *run) settled(seen sight, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
-// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written.
+// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written: by nothing but a read can be
+// decided on one that a later state of the hub wrote.
 func (r *run) asConfirmed(seen sight, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
-	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen)
+	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)
 }
 
 // older is false if the two cannot be compared: then the write is repeated, which changes nothing.

@@ -30,6 +30,7 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // Templates gives the hub's own objects from memory.
@@ -44,7 +45,17 @@ type Recorder interface {
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Options of a Dispatcher. All but DeniedMetadataPrefixes, Key, Misfits, Workers and Clock are required.
+// Epochs are those of the hub, by which copies are judged that a later state of it wrote.
+type Epochs interface {
+	// Current returns the epochs that are known.
+	Current() source.Epochs
+	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
+	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
+	// Wrote notes that a member was written in the newest epoch.
+	Wrote()
+}
+
+// Options of a Dispatcher. All but DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -59,6 +70,8 @@ type Options struct {
 	Key canonical.Key
 	// Misfits are the values in a manifest that the hub's schema of its kind does not take. Default: nothing is found.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
+	// Epochs of the hub. Default: copies get no mark, and none is judged by it.
+	Epochs Epochs
 	// Workers per member. Default 8.
 	Workers int
 	Clock   clock.PassiveClock
@@ -84,6 +97,9 @@ func New(opts Options) *Dispatcher {
 	}
 	if opts.Misfits == nil {
 		opts.Misfits = func(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
+	}
+	if opts.Epochs == nil {
+		opts.Epochs = noEpochs{}
 	}
 	return &Dispatcher{
 		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},
@@ -147,6 +163,13 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 		return // it has no binding yet: the binding's own event will wake it
 	}
 	d.wakeBinding(b, normalPriority)
+}
+
+// WakeOlder queues the bindings with a copy that is held since a later state of the hub wrote it: the epochs were accepted.
+func (d *Dispatcher) WakeOlder(ctx context.Context) {
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
+		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
+	})
 }
 
 // Observed queues one binding for one cluster: its object there changed. Our own write that came back changes nothing.

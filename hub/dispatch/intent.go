@@ -52,6 +52,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 		return in, &o, nil
 	}
 	r.object.Labels = template.GetLabels()
+	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template)
 	if err != nil || refusal != nil {
 		return in, refusal, err

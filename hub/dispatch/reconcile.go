@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // Reconcile brings one binding to this queue's cluster.
@@ -49,13 +50,14 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		step = run.withdraw
 	}
 	outcome, known := step(ctx)
-	if known {
+	if known && !run.behind {
 		q.opts.Recorder.Record(binding, q.cluster, outcome)
 	}
 	if run.held {
 		return reconcile.Result{}, nil // it goes on when the cluster takes writes again
 	}
 	if outcome.Wrote {
+		q.opts.Epochs.Wrote()
 		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
 	}
 	return q.retry(key, outcome), nil
@@ -77,12 +79,15 @@ type run struct {
 	binding hubv1.BindingObject // shared with the cache, as all that gather reads
 	target  *hubv1.BindingTarget
 	held    bool // the gate keeps the key
+	behind  bool // the caches are behind what the cluster shows, so that the outcome says nothing
 	// instead are policies that stand in for those of the hub; for Intent alone.
 	instead []hubv1.OverridePolicyObject
 	// rendering is what the clusters have in common, set by render.
 	rendering *rendering
 	// overridden is how rules made the manifest, set by render.
 	overridden overridden
+	// source is the state of the hub by which copies are judged, set by setSource.
+	source source.State
 
 	// Set by gather.
 	object          hubv1.SelectableObject

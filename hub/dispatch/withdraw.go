@@ -47,7 +47,16 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if row := fresh.BindingStatus().Row(r.target.Name); row != nil {
 		in.ConfirmedUID, in.ConfirmedDigest = row.UID, row.Digest
 	}
-	o := r.cluster.Withdraw(ctx, in)
+	if template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity); ok && template.GetUID() == target.Absent.UID {
+		r.setSource(template)
+	} else {
+		r.setSource(nil)
+	}
+	in.Source = r.source
+	o := r.confirmOlder(ctx, r.cluster.Withdraw(ctx, in))
+	if r.behind {
+		return o, true
+	}
 	mem := memory{gvk: gvk, taken: true}
 	if o.Reason == hubv1.ReasonWithdrawn {
 		mem.withdrawn, mem.last = target.Absent, o

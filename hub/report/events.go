@@ -21,6 +21,7 @@ const (
 	EventHealthy        = "Healthy"
 	EventWithdrawn      = "Withdrawn"
 	EventDriftCorrected = "DriftCorrected"
+	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
 
 // driftEvery is how often an object's corrections are told at most.
@@ -41,8 +42,8 @@ type troubles struct{ applying, health bool }
 // note takes up what is told now.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
-	case EventApplyFailed, EventApplied:
-		t.applying = ev.reason == EventApplyFailed
+	case EventApplyFailed, EventHubIsOlder, EventApplied:
+		t.applying = ev.reason != EventApplied
 	case EventDegraded, EventHealthy:
 		t.health = ev.reason == EventDegraded
 	}
@@ -56,9 +57,12 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 	switch {
 	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
 	// it that an object is everywhere whose own status says so.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || t.applying || !held(before, spec) && !speaks(after)):
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
-	case is == hubv1.ReasonFailedOnSome && was != is:
+	case is == hubv1.ReasonHubIsOlder && was != is:
+		newer := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
+		out = append(out, event{corev1.EventTypeWarning, EventHubIsOlder, "Apply", "held on " + reasons(newer)})
+	case is == hubv1.ReasonFailedOnSome && was != is && was != hubv1.ReasonHubIsOlder:
 		if failing := rowsWhere(after, failing); len(failing) > 0 {
 			out = append(out, event{corev1.EventTypeWarning, EventApplyFailed, "Apply", "failed on " + reasons(failing)})
 		}

@@ -75,6 +75,23 @@ func TestPhases(t *testing.T) {
 				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 0, no, hubv1.HealthUnknown, hubv1.ReasonForbidden)),
 			want: []event{warning(EventApplyFailed, "Apply", "failed on 1 cluster: b (Forbidden)")},
 		},
+		"a copy that is newer than the hub is told with the way out": {
+			before: good,
+			after: status(hubv1.ReasonHubIsOlder, hubv1.ReasonUnknownOnSome,
+				row("a", 1, no, hubv1.HealthHealthy, hubv1.ReasonForbidden), row("b", 1, no, hubv1.HealthUnknown, hubv1.ReasonHubIsOlder)),
+			want: []event{warning(EventHubIsOlder, "Apply", "held on 1 cluster: b (HubIsOlder)")},
+		},
+		"and once": {
+			before: status(hubv1.ReasonHubIsOlder, hubv1.ReasonUnknownOnSome,
+				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, no, hubv1.HealthUnknown, hubv1.ReasonHubIsOlder)),
+			after: status(hubv1.ReasonHubIsOlder, hubv1.ReasonUnknownOnSome,
+				row("a", 1, no, hubv1.HealthHealthy, hubv1.ReasonHubIsOlder), row("b", 1, no, hubv1.HealthUnknown, hubv1.ReasonHubIsOlder)),
+		},
+		"success is told after it was accepted": {
+			before: status(hubv1.ReasonHubIsOlder, hubv1.ReasonUnknownOnSome,
+				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 1, no, hubv1.HealthUnknown, hubv1.ReasonHubIsOlder)),
+			after: good, want: []event{appliedTo2},
+		},
 		"a suspended cluster is no failure": {
 			after: status(hubv1.ReasonFailedOnSome, hubv1.ReasonUnknownOnSome,
 				row("a", 1, yes, hubv1.HealthHealthy, ""), row("b", 0, no, hubv1.HealthUnknown, hubv1.ReasonSuspended)),

@@ -20,7 +20,7 @@ var (
 	})
 	bindingClusters = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_binding_clusters",
-		Help: "Rows of all bindings by state: Healthy, Progressing, Degraded, Unknown, or NotApplied.",
+		Help: "Rows of all bindings by state: Healthy, Progressing, Degraded, Unknown, NotApplied, or HubIsOlder.",
 	}, []string{"state"})
 	driftCorrected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_drift_corrected_total",
@@ -45,6 +45,8 @@ func count(rows []hubv1.ClusterRow) map[string]int {
 	out := map[string]int{}
 	for _, row := range rows {
 		switch {
+		case row.Reason == hubv1.ReasonHubIsOlder:
+			out[hubv1.ReasonHubIsOlder]++
 		case row.Applied == metav1.ConditionFalse:
 			out[stateNotApplied]++
 		case row.Applied == metav1.ConditionUnknown || row.Health == "":

@@ -2,6 +2,7 @@ package rollup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,7 +64,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	}
 	switch {
 	case len(failed) > 0:
-		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, failed, count)
+		return condition(hubv1.ConditionApplied, metav1.ConditionFalse, failedReason(failed), failed, count)
 	case len(unknown) > 0:
 		return condition(hubv1.ConditionApplied, metav1.ConditionUnknown, unknownReason(len(unknown), len(waiting), count), unknown, count)
 	case len(waiting) > 0:
@@ -72,6 +73,14 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 		return noCluster(hubv1.ConditionApplied)
 	}
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
+}
+
+// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and somebody has to decide.
+func failedReason(failed []hubv1.ClusterRow) string {
+	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
+		return hubv1.ReasonHubIsOlder
+	}
+	return hubv1.ReasonFailedOnSome
 }
 
 // healthy counts the targets that shall hold the object.

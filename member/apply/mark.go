@@ -27,6 +27,9 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	annotations := foreign(in.Manifest.GetAnnotations())
 	annotations[hubv1.OwnerAnnotation] = in.Owner.Owner(in.OwnerUID)
 	annotations[hubv1.DigestAnnotation] = in.Digest
+	if mark := in.Source.Mark.String(); mark != "" {
+		annotations[hubv1.SourceAnnotation] = mark
+	}
 	out.SetAnnotations(annotations)
 	return out
 }
@@ -42,7 +45,7 @@ func onVersion(manifest *unstructured.Unstructured, version string) *unstructure
 
 // foreign is a copy without the keys of Hanse.
 func foreign(in map[string]string) map[string]string {
-	out := make(map[string]string, len(in)+2)
+	out := make(map[string]string, len(in)+3)
 	for k, v := range in {
 		if !strings.HasPrefix(k, hubv1.Prefix) {
 			out[k] = v

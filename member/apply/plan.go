@@ -93,6 +93,11 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
+	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // else nothing of it is lost
+		if out := hubIsOlder(in.Source, live, whose); out != nil {
+			return stop(*out, live)
+		}
+	}
 	if whose == nobodys {
 		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live)}
 	}
@@ -156,7 +161,9 @@ func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstruc
 }
 
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
-	found := content.Drift(live, manifest)
+	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
+		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // missing on copies of hubs that left no mark
+	})
 	if live.GetAnnotations()[hubv1.DigestAnnotation] == in.Digest {
 		return found
 	}

@@ -129,6 +129,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	}
 	sent = onVersion(manifest, live.GetResourceVersion())
 	content.LeaveToMember(sent, live, left)
+	keepSource(in, sent, live)
 	return sent, scaled
 }
 

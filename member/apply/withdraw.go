@@ -56,6 +56,9 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
 		return leftAlone(t, live, whose), false
 	}
+	if out := hubIsOlder(in.Source, live, whose); out != nil {
+		return *out, false
+	}
 	switch {
 	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
 		err = a.orphan(ctx, t, live, in.Policy == hubv1.RemovalOrphan)
@@ -139,7 +142,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 		"uid":             live.GetUID(),
 		"resourceVersion": live.GetResourceVersion(),
 		"labels":          labels,
-		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil},
+		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil, hubv1.SourceAnnotation: nil},
 		"managedFields":   left,
 	}})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // The longest texts that are kept: a member may write what it likes. An annotation of ours that is longer is not believed, the reason and the
@@ -37,6 +38,7 @@ type record struct {
 	generation         int64
 	observedGeneration int64
 	ownerUID           types.UID
+	sourceGeneration   int64
 	digest, hash       string
 	message            string // about the health
 	observed           []byte
@@ -50,6 +52,7 @@ type common struct {
 	// owner has no name if that is the object's own.
 	owner  hubv1.ObjectIdentity
 	paused time.Time
+	epoch  source.Epoch
 	health hubv1.Health
 	reason string
 	// wishes are those by which health and status were read.
@@ -89,6 +92,9 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
 		r.digest = strings.Clone(digest)
 	}
+	mark := source.ParseMark(annotation(hubv1.SourceAnnotation))
+	mark.Epoch.Random = strings.Clone(mark.Epoch.Random)
+	r.sourceGeneration, c.epoch = mark.Generation, mark.Epoch
 	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
 		if t, err := time.Parse(time.RFC3339, pause); err == nil {
 			c.paused = t
@@ -104,7 +110,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	return r
 }
 
-// annotations reads them one by one; the accessor of the object copies all, of which we know three.
+// annotations reads them one by one; the accessor of the object copies all, of which we know four.
 func annotations(u *unstructured.Unstructured) (annotation func(name string) string) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	all, _ := metadata["annotations"].(map[string]any)
@@ -121,6 +127,7 @@ func (r *record) observation() member.Observation {
 		GVK: c.gvk, Namespace: c.namespace, Name: r.name,
 		UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Deleting: c.deleting,
 		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused,
+		Source: source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
 		Health: c.health, HealthReason: c.reason, HealthMessage: r.message,
 		Observed: r.observed, ObservedGeneration: r.observedGeneration,
 	}

@@ -1,15 +1,10 @@
 package command
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,7 +46,7 @@ func (u *uninstall) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.confirm(address); err != nil {
+	if err := u.hub.confirm(u.yes, "This stops the hub at %s; members keep what they run.", address); err != nil {
 		return err
 	}
 	fmt.Fprintf(u.hub.streams.Out, "Hub at %s\n", address)
@@ -86,30 +81,4 @@ func (u *uninstall) connect() (client.Client, string, error) {
 		return nil, "", fmt.Errorf("connecting to the hub %s: %w", config.Host, err)
 	}
 	return c, config.Host, nil
-}
-
-var (
-	errNoTerminal = errors.New("nobody can be asked without a terminal: say --yes if the hub is to be stopped")
-	errNotWanted  = errors.New("nothing was done")
-)
-
-// confirm asks, on a terminal.
-func (u *uninstall) confirm(address string) error {
-	if u.yes {
-		return nil
-	}
-	in, ok := u.hub.streams.In.(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return errNoTerminal
-	}
-	fmt.Fprintf(u.hub.streams.Out, "This stops the hub at %s; members keep what they run. Go on? [y/N] ", address)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errNotWanted
 }

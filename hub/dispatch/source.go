@@ -1,0 +1,83 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
+)
+
+// setSource sets by which state of the hub copies are judged: that of this hub object, which is nil if it is gone.
+func (r *run) setSource(template metav1.Object) {
+	r.source.Epochs = r.queue.opts.Epochs.Current()
+	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
+	if template == nil {
+		r.source.Mark.Generation = math.MaxInt64 // no copy is newer by its generation than an object that was deleted
+		return
+	}
+	r.source.Mark.Generation = template.GetGeneration()
+	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+}
+
+// newer reports whether a later state of the hub wrote the copy, as far as the caches show.
+func (r *run) newer(seen sight) bool { return r.source.Newer(seen.Source, true) }
+
+// confirmOlder makes sure of the outcome HubIsOlder by uncached reads: the caches may be behind another replica, which wrote the copy. If
+// they are, nothing is known, and the key is tried again soon.
+func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
+	if o.Reason != hubv1.ReasonHubIsOlder {
+		return o
+	}
+	older, err := r.isOlder(ctx, o.Newer)
+	if older {
+		return o
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Not writing a copy that seems newer than the hub, since the hub could not be read uncached", "reason", err.Error())
+	}
+	r.behind = true
+	return member.Outcome{Retry: member.RetrySoon}
+}
+
+func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
+	state := source.State{Epochs: r.source.Epochs}
+	if state.Epochs.Foreign(copied.Mark.Epoch) {
+		epochs, err := r.queue.opts.Epochs.Confirm(ctx, copied.Mark.Epoch)
+		if err != nil || epochs.Foreign(copied.Mark.Epoch) {
+			return err == nil, err
+		}
+		state.Epochs = epochs
+	}
+	fresh := &metav1.PartialObjectMetadata{}
+	fresh.SetGroupVersionKind(r.binding.BindingSpec().ObjectRef.GroupVersionKind())
+	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
+	if err := r.queue.opts.APIReader.Get(ctx, key, fresh); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading %s uncached: %w", r.object.ObjectIdentity, err)
+	}
+	state.Mark.Generation, state.Accepted = fresh.Generation, fresh.Annotations[hubv1.AcceptSourceAnnotation]
+	return state.Newer(copied.Mark, copied.SameObject && fresh.UID == r.binding.BindingSpec().ObjectRef.UID), nil
+}
+
+// noEpochs are those of a Dispatcher without any.
+type noEpochs struct{}
+
+// Current implements Epochs.
+func (noEpochs) Current() source.Epochs { return source.Epochs{} }
+
+// Confirm implements Epochs.
+func (noEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
+	return source.Epochs{}, nil
+}
+
+// Wrote implements Epochs.
+func (noEpochs) Wrote() {}

@@ -1,0 +1,129 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
+)
+
+func epochsOf(t *testing.T, text string) source.Epochs {
+	t.Helper()
+	l, ok := source.ParseEpochs(text)
+	if !ok {
+		t.Fatalf("reading %q", text)
+	}
+	return l
+}
+
+// fakeEpochs are known as cached, and uncached as stored.
+type fakeEpochs struct {
+	cached, stored source.Epochs
+	err            error
+}
+
+func (f fakeEpochs) Current() source.Epochs { return f.cached }
+
+func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
+	return f.stored, f.err
+}
+
+func (fakeEpochs) Wrote() {}
+
+// uncached is the hub object as the API server has it.
+type uncached struct {
+	client.Client
+	generation int64
+	accepted   string
+}
+
+func (u uncached) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	into.SetUID("hub")
+	into.SetGeneration(u.generation)
+	into.SetAnnotations(map[string]string{hubv1.AcceptSourceAnnotation: u.accepted})
+	return nil
+}
+
+func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
+	const cached, behind, restored = "10-a 11-b", "10-a 11-b 12-c", "10-a 11-b 12-new"
+	for name, test := range map[string]struct {
+		mark     string
+		stored   string
+		read     error
+		object   uncached
+		accepted string
+		other    bool // the copy is of another object of this name
+		older    bool
+	}{
+		"an epoch that nobody knows is of a later hub":                     {mark: "5;12-lost", stored: restored, older: true},
+		"an epoch that another replica began is not":                       {mark: "5;12-c", stored: behind, object: uncached{generation: 5}},
+		"nothing is known of an epoch while the list cannot be read":       {mark: "5;12-lost", read: errors.New("away")},
+		"a generation above that of the hub object is of a later hub":      {mark: "6;11-b", stored: cached, object: uncached{generation: 5}, older: true},
+		"a generation that only the cache does not have is not":            {mark: "6;11-b", stored: cached, object: uncached{generation: 6}},
+		"an epoch of another replica may come with a generation that is":   {mark: "6;12-c", stored: behind, object: uncached{generation: 5}, older: true},
+		"generations of two objects are not compared":                      {mark: "6;11-b", stored: cached, object: uncached{generation: 5}, other: true},
+		"a mark that was accepted in this moment is not of a later hub":    {mark: "6;11-b", stored: cached, object: uncached{generation: 5, accepted: "6;11-b"}},
+		"nor is one whose epoch became old since all epochs were accepted": {mark: "6;12-lost", stored: "900-x", object: uncached{generation: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: source.ParseMark(test.mark), SameObject: !test.other}}
+			r := newRun(&fakeCluster{answer: o}, 0)
+			r.queue.opts.APIReader = test.object
+			stored := source.Epochs{}
+			if test.stored != "" {
+				stored = epochsOf(t, test.stored)
+			}
+			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, cached), stored: stored, err: test.read}
+			r.setSource(&metav1.ObjectMeta{Generation: 5})
+			got := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, false)
+			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older || r.behind == test.older {
+				t.Errorf("older %v, behind %v: %+v", older, r.behind, got)
+			}
+			if !test.older && got.Retry != member.RetrySoon {
+				t.Errorf("not tried again soon: %+v", got)
+			}
+		})
+	}
+}
+
+func TestACopyThatIsNewerIsReadBeforeItIsWritten(t *testing.T) {
+	for name, test := range map[string]struct {
+		mark   string
+		unread bool
+	}{
+		"a copy of this hub is written on the version that was observed": {"5;11-b", true},
+		"so is one without a mark":                                       {"", true},
+		"one of a foreign epoch is not":                                  {"5;12-lost", false},
+		"one of a higher generation is not":                              {"6;11-b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h", Source: source.ParseMark(test.mark)}
+			r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
+			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
+			r.setSource(&metav1.ObjectMeta{Generation: 5})
+			w := &wanted{digest: "new", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d"}
+			if _, known, _ := r.compare(w); known || (w.observed == "20") != test.unread {
+				t.Errorf("known %v, written on version %q", known, w.observed)
+			}
+			in := r.intent(w)
+			if got := in.Source.Mark.String(); got != "5;11-b" {
+				t.Errorf("leaves the mark %s", got)
+			}
+		})
+	}
+}
+
+func TestADeletedObjectHoldsNothingByItsGeneration(t *testing.T) {
+	r := newRun(&fakeCluster{}, 0)
+	r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
+	r.setSource(nil)
+	if r.source.Newer(source.ParseMark("6;11-b"), true) || !r.source.Newer(source.ParseMark("6;12-lost"), true) {
+		t.Errorf("%+v", r.source)
+	}
+}

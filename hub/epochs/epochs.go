@@ -1,0 +1,300 @@
+// Package epochs keeps the list of the hub's epochs, by which a hub that was restored from an older backup tells the copies that it wrote
+// later, see package source.
+//
+// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. Each new leader appends one,
+// and so does a replica that wrote to a member when the newest epoch is ten minutes old. So a restored hub that works has an epoch of its own
+// with a sequence that the forgotten ones have, too. The list costs at most six writes an hour, and none while no member is written.
+//
+// Without the ConfigMap, copies get no mark. One that was deleted begins anew, and what was written before counts as known.
+package epochs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/source"
+)
+
+const (
+	// lasts is how long members are written in one epoch at least. Edits of policies within the epoch that was the newest when a backup was
+	// taken cannot be told from those in the backup.
+	lasts = 10 * time.Minute
+	// lookEvery is how often a replica looks whether the newest epoch is over.
+	lookEvery = time.Minute
+	// kept is how many epochs are kept, keptWhileHeld while a copy is held that a later state of the hub wrote: that would become old
+	// with its epoch. A ConfigMap has room for about 40,000.
+	kept          = 1000
+	keptWhileHeld = 20000
+
+	retryAfter = time.Second
+)
+
+// Options of a Keeper. All but Clock are required.
+type Options struct {
+	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
+	Reader client.Reader
+	Client client.Client
+	// ConfigMap with the list. It has to be there: a hub that may create any ConfigMap of its namespace would need a wider role.
+	ConfigMap types.NamespacedName
+	Clock     clock.PassiveClock
+}
+
+// Keeper keeps the list. It runs in every replica.
+type Keeper struct {
+	options   Options
+	restarted func()
+
+	mu    sync.Mutex
+	known source.Epochs
+	// since is when the newest epoch was first seen, wrote is true if a member was written since.
+	since time.Time
+	wrote bool
+	// foreign are epochs that an uncached read found to be foreign. It is dropped when the list begins anew.
+	foreign map[source.Epoch]bool
+}
+
+// New returns a Keeper that knows no epochs.
+func New(o Options) *Keeper {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
+}
+
+// OnRestart registers a function that is told when the list begins anew, so that copies which were held are not any more. It is to be called
+// before Start, and must not block.
+func (k *Keeper) OnRestart(f func()) { k.restarted = f }
+
+// Watch follows the ConfigMap.
+func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
+	informer, err := informers.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching ConfigMap %s on the hub: %w", k.options.ConfigMap, err)
+	}
+	take := func(obj any) {
+		if c, ok := obj.(*corev1.ConfigMap); ok && client.ObjectKeyFromObject(c) == k.options.ConfigMap {
+			k.take(read(c))
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, after any) { take(after) },
+		DeleteFunc: func(any) { k.take(source.Epochs{}) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching ConfigMap %s on the hub: %w", k.options.ConfigMap, err)
+	}
+	return nil
+}
+
+// read returns the list in the ConfigMap. One that cannot be read is none, and begins anew.
+func read(c *corev1.ConfigMap) source.Epochs {
+	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
+	return l
+}
+
+// Ready waits until the list was read once, so that no member is written before.
+func (k *Keeper) Ready(ctx context.Context) {
+	for ctx.Err() == nil {
+		c, err := k.get(ctx)
+		switch {
+		case err == nil && c == nil:
+			ctrl.LoggerFrom(ctx).Info("There is no ConfigMap with the hub's epochs: a restored hub will not tell newer copies until the chart is installed again",
+				"configMap", k.options.ConfigMap)
+			return
+		case err == nil:
+			k.take(read(c))
+			return
+		}
+		pause(ctx, retryAfter)
+	}
+}
+
+// get reads the ConfigMap uncached; nil if there is none.
+func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
+	c := &corev1.ConfigMap{}
+	err := k.options.Reader.Get(ctx, k.options.ConfigMap, c)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", k.options.ConfigMap, err)
+	}
+	return c, nil
+}
+
+// take makes a list the known one.
+func (k *Keeper) take(l source.Epochs) {
+	k.mu.Lock()
+	before, knew := k.known.Last()
+	k.known = l
+	last, _ := l.Last()
+	if last != before {
+		k.since, k.wrote = k.options.Clock.Now(), false
+	}
+	first, some := l.First()
+	restarted := knew && some && first.Sequence > before.Sequence
+	if restarted {
+		clear(k.foreign)
+	}
+	k.mu.Unlock()
+	if restarted {
+		k.restarted()
+	}
+}
+
+// Current returns the epochs that are known.
+func (k *Keeper) Current() source.Epochs {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
+
+// Wrote notes that a member was written in the newest epoch.
+func (k *Keeper) Wrote() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wrote = true
+}
+
+// Confirm returns the epochs as an uncached read shows them: the cache may be behind another replica. What such a read found foreign once remains so
+// until the list begins anew.
+func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
+	k.mu.Lock()
+	known, before := k.known, k.foreign[e]
+	k.mu.Unlock()
+	if before {
+		return known, nil
+	}
+	c, err := k.get(ctx)
+	if err != nil {
+		return source.Epochs{}, err
+	}
+	l := source.Epochs{}
+	if c != nil {
+		l = read(c)
+	}
+	k.take(l)
+	if l.Foreign(e) {
+		k.mu.Lock()
+		k.foreign[e] = true
+		k.mu.Unlock()
+	}
+	return l, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Keeper) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (k *Keeper) Start(ctx context.Context) error {
+	for pause(ctx, lookEvery) {
+		if err := k.Look(ctx); err != nil && !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "Beginning a new epoch")
+		}
+	}
+	return nil
+}
+
+// Look appends an epoch if the newest one is over.
+func (k *Keeper) Look(ctx context.Context) error {
+	k.mu.Lock()
+	last, _ := k.known.Last()
+	over := k.wrote && k.options.Clock.Since(k.since) >= lasts
+	k.mu.Unlock()
+	if !over {
+		return nil
+	}
+	return k.begin(ctx, &last)
+}
+
+// Lead is run by each new leader: it appends an epoch before it ends.
+func (k *Keeper) Lead(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := k.begin(ctx, nil)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "Beginning a new epoch")
+		}
+		pause(ctx, retryAfter)
+	}
+	return nil
+}
+
+// begin appends an epoch, unless another replica appended one after the given one.
+func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
+	c, err := k.get(ctx)
+	if err != nil || c == nil {
+		return err
+	}
+	l := read(c)
+	if last, _ := l.Last(); after != nil && last != *after {
+		k.take(l)
+		return nil
+	}
+	most := kept
+	if l.Len() >= kept {
+		held, err := k.held(ctx)
+		if err != nil {
+			return err
+		}
+		if held {
+			most = keptWhileHeld
+		}
+	}
+	l = l.Append(Random(), k.options.Clock.Now().Unix(), most)
+	if c.Data == nil {
+		c.Data = map[string]string{}
+	}
+	c.Data[hubv1.EpochsKey] = l.String()
+	if err := k.options.Client.Update(ctx, c); err != nil {
+		return fmt.Errorf("writing ConfigMap %s: %w", k.options.ConfigMap, err)
+	}
+	k.take(l)
+	return nil
+}
+
+// held reports whether a copy is held that a later state of the hub wrote.
+func (k *Keeper) held(ctx context.Context) (bool, error) {
+	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("looking for copies that are newer than the hub: %w", err)
+	}
+	return slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool {
+		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
+	}), nil
+}
+
+// Random returns the random part of an epoch.
+func Random() string {
+	var raw [4]byte
+	_, _ = rand.Read(raw[:]) // it never fails
+	return hex.EncodeToString(raw[:])
+}
+
+// pause waits, and is false if ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

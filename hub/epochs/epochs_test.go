@@ -1,0 +1,245 @@
+package epochs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/epochs"
+	"github.com/hanse-dev/hanse/source"
+)
+
+var place = types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: hubv1.EpochsConfigMap}
+
+// world is a hub with what the chart makes.
+type world struct {
+	*testing.T
+	client.Client
+	clock         *testclock.FakePassiveClock
+	reads, writes int
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{T: t, clock: testclock.NewFakePassiveClock(time.Unix(1_764_028_800, 0))}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place.Namespace, Name: place.Name}})
+	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			w.reads++
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			w.writes++
+			return c.Update(ctx, obj, opts...)
+		},
+	}).Build()
+	return w
+}
+
+// replica of the hub that has read the list.
+func (w *world) replica() *epochs.Keeper {
+	w.Helper()
+	k := epochs.New(epochs.Options{Reader: w.Client, Client: w.Client, ConfigMap: place, Clock: w.clock})
+	k.Ready(w.Context())
+	return k
+}
+
+func (w *world) leader() *epochs.Keeper {
+	w.Helper()
+	k := w.replica()
+	if err := k.Lead(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	return k
+}
+
+func (w *world) look(k *epochs.Keeper) {
+	w.Helper()
+	if err := k.Look(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// stored reads the list as the API server has it.
+func (w *world) stored() source.Epochs {
+	w.Helper()
+	var c corev1.ConfigMap
+	if err := w.Get(w.Context(), place, &c); err != nil {
+		w.Fatal(err)
+	}
+	l, ok := source.ParseEpochs(c.Data[hubv1.EpochsKey])
+	if !ok {
+		w.Fatalf("cannot be read: %q", c.Data)
+	}
+	return l
+}
+
+func (w *world) store(l source.Epochs) {
+	w.Helper()
+	c := &corev1.ConfigMap{}
+	if err := w.Get(w.Context(), place, c); err != nil {
+		w.Fatal(err)
+	}
+	c.Data = map[string]string{hubv1.EpochsKey: l.String()}
+	if err := w.Update(w.Context(), c); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestEachLeaderBeginsAnEpochBeforeItIsUsed(t *testing.T) {
+	w := newWorld(t)
+	if l := w.replica().Current(); l.Len() != 0 {
+		t.Errorf("a replica that does not lead uses %q", l)
+	}
+	for n := 1; n <= 3; n++ {
+		l := w.leader().Current()
+		if l.Len() != n || l.String() != w.stored().String() {
+			t.Errorf("leader %d uses %q, and stored is %q", n, l, w.stored())
+		}
+	}
+	if first, _ := w.stored().First(); first.Sequence != w.clock.Now().Unix() {
+		t.Errorf("the first epoch is %s", first)
+	}
+}
+
+func TestAnEpochLastsForTenMinutesInWhichMembersWereWritten(t *testing.T) {
+	w := newWorld(t)
+	leader := w.leader()
+	follower := w.replica()
+	writes := w.writes
+	for range 60 { // an hour without a write to a member
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.look(leader)
+		w.look(follower)
+	}
+	if w.writes != writes {
+		t.Errorf("%d writes of the list although no member was written", w.writes-writes)
+	}
+	for range 60 {
+		leader.Wrote()
+		follower.Wrote()
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.look(leader)
+		w.look(follower)
+	}
+	if n := w.writes - writes; n < 4 || n > 6 {
+		t.Errorf("%d writes of the list within an hour of writes to members", n)
+	}
+	if leader.Current().String() != w.stored().String() {
+		t.Errorf("the leader uses %q, and stored is %q", leader.Current(), w.stored())
+	}
+}
+
+func TestAnEpochIsForeignOnlyIfAnUncachedReadSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.leader()
+	late := w.replica()
+	newer, _ := w.leader().Current().Last()
+	if !late.Current().Foreign(newer) {
+		t.Fatal("the replica is not behind")
+	}
+	l, err := late.Confirm(t.Context(), newer)
+	if err != nil || l.Foreign(newer) || late.Current().Foreign(newer) {
+		t.Errorf("an epoch of another replica is foreign: %v", err)
+	}
+	other := source.Epoch{Sequence: newer.Sequence, Random: "x"}
+	reads := w.reads
+	for range 3 {
+		if l, err := late.Confirm(t.Context(), other); err != nil || !l.Foreign(other) {
+			t.Errorf("an epoch of another state of the hub is not foreign: %v", err)
+		}
+	}
+	if w.reads != reads+1 {
+		t.Errorf("%d reads for one foreign epoch", w.reads-reads)
+	}
+}
+
+func TestARestoredHubFindsForeignWhatItForgot(t *testing.T) {
+	w := newWorld(t)
+	w.leader()
+	backup := w.stored()
+	forgotten, _ := w.leader().Current().Last()
+	w.store(backup)
+	restored := w.leader()
+	if l, err := restored.Confirm(t.Context(), forgotten); err != nil || !l.Foreign(forgotten) {
+		t.Errorf("%s is not foreign to %q: %v", forgotten, l, err)
+	}
+	told := 0
+	restored.OnRestart(func() { told++ })
+	w.store(w.stored().Restart("n", w.clock.Now().Unix()))
+	restored.Ready(t.Context())
+	if l, err := restored.Confirm(t.Context(), forgotten); err != nil || l.Foreign(forgotten) || told != 1 {
+		t.Errorf("after it was accepted, %s is foreign to %q; told %d times: %v", forgotten, l, told, err)
+	}
+}
+
+func TestTheFirstEpochStaysWhileACopyIsHeld(t *testing.T) {
+	full := source.Epochs{}
+	for range 1000 {
+		full = full.Append("a", 1, 1000)
+	}
+	for name, test := range map[string]struct {
+		reason string
+		first  int64
+	}{
+		"a copy that is held keeps it": {hubv1.ReasonHubIsOlder, 1},
+		"else it goes":                 {hubv1.ReasonApplied, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+			b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Reason: test.reason}}
+			w := newWorld(t, b)
+			w.store(full)
+			w.leader()
+			if first, _ := w.stored().First(); first.Sequence != test.first {
+				t.Errorf("the first epoch is %s", first)
+			}
+		})
+	}
+}
+
+func TestWithoutTheConfigMapThereAreNoEpochs(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place.Namespace, Name: place.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	k := w.leader()
+	e := source.Epoch{Sequence: 1, Random: "a"}
+	if l, err := k.Confirm(t.Context(), e); err != nil || l.Foreign(e) || k.Current().Len() != 0 {
+		t.Errorf("%q, %v", l, err)
+	}
+}
+
+func TestAListThatCannotBeReadBeginsAfterTheOldOne(t *testing.T) {
+	w := newWorld(t)
+	old, _ := w.leader().Current().Last()
+	c := &corev1.ConfigMap{}
+	if err := w.Get(t.Context(), place, c); err != nil {
+		t.Fatal(err)
+	}
+	c.Data[hubv1.EpochsKey] = "nonsense"
+	if err := w.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
+	if l := w.leader().Current(); l.Len() != 1 || l.Foreign(old) {
+		t.Errorf("%q after an epoch %s", l, old)
+	}
+}

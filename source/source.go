@@ -1,0 +1,190 @@
+// Package source decides whether a copy on a member was written by a later state of this hub than the hub now knows, because the
+// hub's etcd was restored from an older backup.
+//
+// Each copy carries a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the list of its epochs in its
+// own etcd and appends one before it is used. So a restored hub does not know the epochs that came after the backup. It numbers its own epochs
+// from the same point on, and a random part tells the two apart.
+//
+// The package does no I/O. Marks come from members and may be nonsense: a mark that cannot be read is no mark.
+package source
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Epoch is a span of time in which one state of the hub wrote to members.
+type Epoch struct {
+	// Sequence is one more than that of the epoch before.
+	Sequence int64
+	// Random tells epochs apart that two states of the hub gave the same sequence.
+	Random string
+}
+
+// longest is the length of the longest random part and mark that are believed.
+const (
+	longestRandom = 16
+	longestMark   = 64
+)
+
+// String is such as 1764028800-3f9c01ab.
+func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" + e.Random }
+
+// ParseEpoch reads the text of an Epoch.
+func ParseEpoch(text string) (Epoch, bool) {
+	number, random, ok := strings.Cut(text, "-")
+	sequence, read := positive(number)
+	if !ok || !read || random == "" || len(random) > longestRandom {
+		return Epoch{}, false
+	}
+	for _, c := range []byte(random) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return Epoch{}, false
+		}
+	}
+	return Epoch{Sequence: sequence, Random: random}, true
+}
+
+// positive reads a number as it is written by String, so that equal values have one text.
+func positive(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
+}
+
+// Mark says from which state of the hub a copy was written. The zero value stands for a copy without a mark.
+type Mark struct {
+	// Generation of the hub object; 0 for kinds that have none.
+	Generation int64
+	Epoch      Epoch
+}
+
+// String is the value of the annotation, such as 7;1764028800-3f9c01ab; empty for the zero value.
+func (m Mark) String() string {
+	if m == (Mark{}) {
+		return ""
+	}
+	return strconv.FormatInt(m.Generation, 10) + ";" + m.Epoch.String()
+}
+
+// ParseMark reads the value of the annotation. It returns the zero value if that is missing or cannot be read.
+func ParseMark(text string) Mark {
+	if len(text) > longestMark {
+		return Mark{}
+	}
+	number, rest, ok := strings.Cut(text, ";")
+	generation, read := positive(number)
+	epoch, known := ParseEpoch(rest)
+	if !ok || !read || !known {
+		return Mark{}
+	}
+	return Mark{Generation: generation, Epoch: epoch}
+}
+
+// Epochs are those that the hub knows, oldest first, with consecutive sequences. The zero value knows none. It is not changed after it was made.
+type Epochs struct{ all []Epoch }
+
+// ParseEpochs reads one epoch per line. It is false if a line cannot be read or the sequences are not consecutive.
+func ParseEpochs(text string) (Epochs, bool) {
+	var out Epochs
+	for _, line := range strings.Fields(text) {
+		e, ok := ParseEpoch(line)
+		if last, some := out.Last(); !ok || some && e.Sequence != last.Sequence+1 {
+			return Epochs{}, false
+		}
+		out.all = append(out.all, e)
+	}
+	return out, true
+}
+
+// String has one epoch per line.
+func (l Epochs) String() string {
+	var out strings.Builder
+	for _, e := range l.all {
+		out.WriteString(e.String())
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// Len is the number of epochs.
+func (l Epochs) Len() int { return len(l.all) }
+
+// First returns the oldest epoch; false if there is none.
+func (l Epochs) First() (Epoch, bool) {
+	if len(l.all) == 0 {
+		return Epoch{}, false
+	}
+	return l.all[0], true
+}
+
+// Last returns the newest epoch; false if there is none.
+func (l Epochs) Last() (Epoch, bool) {
+	if len(l.all) == 0 {
+		return Epoch{}, false
+	}
+	return l.all[len(l.all)-1], true
+}
+
+// Append returns the epochs with one more, of which at most the given number is kept: the oldest go first. The first sequence of an
+// empty list is the given start. See Restart for the choice of it.
+func (l Epochs) Append(random string, start int64, most int) Epochs {
+	next := Epoch{Sequence: start, Random: random}
+	if last, ok := l.Last(); ok {
+		next.Sequence = last.Sequence + 1
+	}
+	all := append(l.all[:len(l.all):len(l.all)], next)
+	return Epochs{all[max(0, len(all)-most):]}
+}
+
+// Restart returns a list of one epoch that comes after all known ones. Every mark that was written before is then old: its copy is
+// overwritten like any other. The start is the present time in seconds since 1970. Since epochs begin far more seldom than every second, no state
+// of the hub has given that number before.
+func (l Epochs) Restart(random string, start int64) Epochs {
+	if last, ok := l.Last(); ok {
+		start = max(start, last.Sequence+1)
+	}
+	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
+}
+
+// Foreign reports whether another state of the hub wrote in the epoch: one that this list does not know although it would, had it been written before.
+func (l Epochs) Foreign(e Epoch) bool {
+	first, ok := l.First()
+	if !ok || e.Sequence < first.Sequence {
+		return false
+	}
+	place := e.Sequence - first.Sequence
+	return place >= int64(len(l.all)) || l.all[place].Random != e.Random
+}
+
+// isOld reports whether the epoch left the list, or was accepted: its marks say nothing more.
+func (l Epochs) isOld(e Epoch) bool {
+	first, ok := l.First()
+	return ok && e.Sequence < first.Sequence
+}
+
+// State is the state of the hub by which one copy is judged. The zero value finds no copy newer and leaves no mark.
+type State struct {
+	// Mark is left on the copy when it is written.
+	Mark   Mark
+	Epochs Epochs
+	// Accepted are the marks of copies that are overwritten all the same, separated by commas: the value of an annotation of the hub object.
+	Accepted string
+}
+
+// Newer reports whether the copy with this mark was written by a later state of the hub. sameObject says that it was written for the same hub
+// object, by UID: only then generations can be compared.
+func (s State) Newer(copied Mark, sameObject bool) bool {
+	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
+		return false
+	}
+	return s.Epochs.Foreign(copied.Epoch) || sameObject && copied.Generation > s.Mark.Generation
+}
+
+func (s State) accepts(copied Mark) bool {
+	for accepted := range strings.SplitSeq(s.Accepted, ",") {
+		if ParseMark(strings.TrimSpace(accepted)) == copied {
+			return true
+		}
+	}
+	return false
+}
