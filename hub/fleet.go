@@ -95,6 +95,19 @@ func (f *fleet) expect(groups sets.Set[string]) {
 	}
 }
 
+// copies are those of each member that this replica is connected to.
+func (f *fleet) copies() map[string]copies {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := map[string]copies{}
+	for name, c := range f.members {
+		if m, ok := c.(*memberCluster); ok && !m.isHub {
+			out[name] = m
+		}
+	}
+	return out
+}
+
 // reread makes members look once more at an object, of whose status something else is wished now.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.mu.RLock()

@@ -220,6 +220,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 	known.OnRestart(func() { go dispatcher.WakeOlder(ctx) })
 	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
 	shards.changed = members.Wake
+	lost := &unclaimed{bindings: mgr.GetClient(), members: f.copies, changed: members.Wake}
+	members.CountUnclaimed(lost.of)
 
 	followTemplates(ctx, store, dispatcher, reporter)
 	scheduler.OnDecision(reporter.WakeDecided)
@@ -252,6 +254,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 		func() error { return wishes.watch(ctx, mgr.GetCache()) },
 		func() error { return known.Watch(ctx, mgr.GetCache()) },
 		func() error { return mgr.Add(known) },
+		func() error { return mgr.Add(everywhere(lost.run)) },
 		func() error { return mgr.Add(manager.RunnableFunc(known.Lead)) },
 		func() error { return addAdmission(mgr, o, store, hubKinds) },
 		func() error { return addViews(mgr, views, f, dispatcher, shards) },

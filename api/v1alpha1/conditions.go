@@ -10,6 +10,8 @@ const (
 	ConditionTopologyChanged = "TopologyChanged"
 	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did not.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
+	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent while there are none.
+	ConditionUnclaimed = "Unclaimed"
 	// ConditionAccepted of a policy: its spec can be followed.
 	ConditionAccepted = "Accepted"
 	// ConditionConflicted of an override policy: it says something else than another one of equal rank.
@@ -50,6 +52,7 @@ const (
 	ReasonTopologyStable     = "TopologyStable"
 	ReasonNodesMoved         = "NodesMoved"
 	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: the member answers more than it may
+	ReasonCopiesUnclaimed    = "CopiesUnclaimed"
 )
 
 // Reasons of policies.

@@ -261,7 +261,13 @@ type MemberClusterStatus struct {
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// conditions: Ready, CredentialsValid, TopologyChanged.
+	// unclaimed is the number of objects on the cluster that this hub wrote and that no binding claims any more, such as copies of objects
+	// that a restored hub does not know. Counted once a minute, of kinds that bindings place on the cluster. Unset: none were found.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Unclaimed *int32 `json:"unclaimed,omitempty"`
+
+	// conditions: Ready, CredentialsValid, TopologyChanged, Unclaimed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

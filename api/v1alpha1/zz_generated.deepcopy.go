@@ -1043,6 +1043,11 @@ func (in *MemberClusterStatus) DeepCopyInto(out *MemberClusterStatus) {
 		*out = new(DrainStatus)
 		**out = **in
 	}
+	if in.Unclaimed != nil {
+		in, out := &in.Unclaimed, &out.Unclaimed
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))

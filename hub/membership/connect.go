@@ -87,6 +87,9 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 	}
 	run.state = &state
 	observed(run.cluster, state, r.hubID)
+	if n, counted := r.unclaimed(run.cluster.Name); counted {
+		setUnclaimed(run.cluster, n)
+	}
 	if wait := r.holdBackCapacity(run); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

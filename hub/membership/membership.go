@@ -55,6 +55,9 @@ type Reconciler struct {
 	hubID     string
 	grace     time.Duration
 
+	// unclaimed returns how many copies on a cluster no binding claims; false if they were not counted.
+	unclaimed func(cluster string) (int, bool)
+
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 
 	mu sync.Mutex
@@ -70,8 +73,13 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace,
 		refused: map[string]refused{}, capacityWritten: map[string]time.Time{},
+		unclaimed: func(string) (int, bool) { return 0, false },
 	}
 }
+
+// CountUnclaimed sets who says how many copies on a cluster no binding claims; false if they were not counted. It is to be called before
+// SetupWithManager.
+func (r *Reconciler) CountUnclaimed(count func(cluster string) (int, bool)) { r.unclaimed = count }
 
 // SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
 // and that a replica claims no two clusters at once rests on it.

@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -111,6 +113,18 @@ func setTooLarge(c *hubv1.MemberCluster, what string) {
 	}
 	setCondition(c, hubv1.ConditionAnswersTooLarge, metav1.ConditionTrue, hubv1.ReasonAnswerTooLarge, fmt.Sprintf(
 		"cluster %s answered more than the hub reads (%s); the answer was dropped, and what was known before stays: look for a faulty or hostile server or proxy there", c.Name, what))
+}
+
+// setUnclaimed says how many copies no binding claims.
+func setUnclaimed(c *hubv1.MemberCluster, n int) {
+	if n == 0 {
+		c.Status.Unclaimed = nil
+		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionUnclaimed)
+		return
+	}
+	c.Status.Unclaimed = ptr.To(int32(min(n, math.MaxInt32)))
+	setCondition(c, hubv1.ConditionUnclaimed, metav1.ConditionTrue, hubv1.ReasonCopiesUnclaimed, fmt.Sprintf(
+		"the hub wrote %d objects of the cluster and no binding claims them: make the objects on the hub again, or remove them there", n))
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

@@ -89,3 +89,19 @@ func TestAnAnswerThatIsTooLargeIsACondition(t *testing.T) {
 		t.Errorf("it stays: %+v", got)
 	}
 }
+
+func TestUnclaimedCopiesAreACondition(t *testing.T) {
+	c := &hubv1.MemberCluster{}
+	setUnclaimed(c, 0)
+	if c.Status.Unclaimed != nil || len(c.Status.Conditions) != 0 {
+		t.Errorf("without any: %+v", c.Status)
+	}
+	setUnclaimed(c, 40)
+	if *c.Status.Unclaimed != 40 || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionUnclaimed) {
+		t.Errorf("with 40: %+v", c.Status)
+	}
+	setUnclaimed(c, 0)
+	if c.Status.Unclaimed != nil || len(c.Status.Conditions) != 0 {
+		t.Errorf("after they are gone: %+v", c.Status)
+	}
+}

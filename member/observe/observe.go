@@ -9,6 +9,8 @@ package observe
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,6 +183,23 @@ func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.Namespace
 		o = r.observation()
 	}
 	return o, found, state.Synced
+}
+
+// Each calls visit with every object of the kinds that are watched and whose first list was delivered.
+func (ob *Observer) Each(visit func(member.Observation)) {
+	ob.mu.Lock()
+	kinds := slices.Concat(slices.Collect(maps.Keys(ob.holders)), slices.Collect(maps.Keys(ob.ending)))
+	ob.mu.Unlock()
+	for _, gvk := range kinds {
+		if state, _ := ob.watches.State(gvk); !state.Synced {
+			continue
+		}
+		for _, object := range ob.watches.List(gvk) {
+			if r, ok := object.(*record); ok {
+				visit(r.observation())
+			}
+		}
+	}
 }
 
 // State returns what is known of the watch of a kind; false if it is not watched.

@@ -1,0 +1,114 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// countUnclaimedEvery is how often the copies of each member are compared with the bindings.
+const countUnclaimedEvery = time.Minute
+
+var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "hanse_unclaimed_copies",
+	Help: "Objects on a member that this hub wrote and that no binding claims, of kinds that are watched there.",
+}, []string{"cluster"})
+
+func init() { metrics.Registry.MustRegister(unclaimedCopies) }
+
+// copies are the objects with the hub's label that are watched on a member.
+type copies interface {
+	Each(visit func(member.Observation))
+}
+
+// unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not know. It only counts.
+type unclaimed struct {
+	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a member with another
+	// number; it must not block.
+	bindings client.Reader
+	members  func() map[string]copies
+	changed  func(cluster string)
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// of returns the number of a member; false if it was not counted.
+func (u *unclaimed) of(cluster string) (int, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n, ok := u.counts[cluster]
+	return n, ok
+}
+
+// run counts again and again until ctx ends.
+func (u *unclaimed) run(ctx context.Context) error {
+	tick := time.NewTicker(countUnclaimedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := u.count(ctx); err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Counting copies that no binding claims")
+		}
+	}
+}
+
+// count looks at every member once. If the bindings cannot be read, the numbers stay as they are.
+func (u *unclaimed) count(ctx context.Context) error {
+	now := map[string]int{}
+	for cluster, held := range u.members() {
+		var failed error
+		n := 0
+		held.Each(func(o member.Observation) {
+			if failed != nil || !isCopy(o) {
+				return
+			}
+			key := o.Owner.BindingKey()
+			err := u.bindings.Get(ctx, key, hubv1.NewBinding(key), client.UnsafeDisableDeepCopy)
+			if client.IgnoreNotFound(err) != nil {
+				failed = err
+			} else if err != nil {
+				n++
+			}
+		})
+		if failed != nil {
+			return failed
+		}
+		now[cluster] = n
+	}
+	u.mu.Lock()
+	before := u.counts
+	u.counts = now
+	u.mu.Unlock()
+	for cluster := range before {
+		if _, still := now[cluster]; !still {
+			unclaimedCopies.DeleteLabelValues(cluster)
+		}
+	}
+	for cluster, n := range now {
+		unclaimedCopies.WithLabelValues(cluster).Set(float64(n))
+		if was, counted := before[cluster]; !counted || was != n {
+			u.changed(cluster)
+		}
+	}
+	return nil
+}
+
+// isCopy tells a copy from an object to which an operator passed the marks of one: the owner is the hub object of its own kind and name, and
+// the hub applied it.
+func isCopy(o member.Observation) bool {
+	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
+	return o.Owner == own && o.Hash != "" && !o.Deleting
+}

@@ -1,0 +1,97 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// copiesOf are those of one member.
+type copiesOf []member.Observation
+
+func (c copiesOf) Each(visit func(member.Observation)) {
+	for _, o := range c {
+		visit(o)
+	}
+}
+
+// boundNames are the objects that have a binding.
+type boundNames struct {
+	client.Reader
+	names []string
+	err   error
+}
+
+func (b boundNames) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if b.err != nil {
+		return b.err
+	}
+	for _, name := range b.names {
+		if key == copied(name).Owner.BindingKey() {
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// copied is a copy of a hub object.
+func copied(name string) member.Observation {
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Machine"}
+	return member.Observation{
+		GVK: gvk, Namespace: "shop", Name: name, Hash: "h",
+		Owner: hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "shop", Name: name},
+	}
+}
+
+func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
+	child, restored, going := copied("lost-child"), copied("restored"), copied("going")
+	child.Owner.Name = "lost" // an operator passed the marks of the copy on
+	restored.Hash = ""        // by a backup tool, without our entry
+	going.Deleting = true
+	held := copiesOf{copied("web"), copied("lost"), child, restored, going}
+	members := map[string]copies{"eu": held, "us": copiesOf{copied("web")}}
+	var told []string
+	bindings := &boundNames{names: []string{"web"}}
+	u := &unclaimed{bindings: bindings, members: func() map[string]copies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
+	if _, ok := u.of("eu"); ok {
+		t.Error("counted before the first count")
+	}
+	for range 2 {
+		if err := u.count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, ok := u.of("eu"); n != 1 || !ok {
+		t.Errorf("eu has %d, want the copy of lost alone", n)
+	}
+	if n, ok := u.of("us"); n != 0 || !ok {
+		t.Errorf("us has %d, want none", n)
+	}
+	if slices.Sort(told); !slices.Equal(told, []string{"eu", "us"}) {
+		t.Errorf("told of %v, want each once", told)
+	}
+
+	bindings.err = errors.New("the cache is away")
+	if err := u.count(t.Context()); err == nil {
+		t.Error("bindings that cannot be read are counted as missing")
+	}
+	if n, _ := u.of("eu"); n != 1 {
+		t.Errorf("eu has %d after a count that failed", n)
+	}
+	bindings.err = nil
+	delete(members, "us")
+	if err := u.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := u.of("us"); ok {
+		t.Error("a member that left is still counted")
+	}
+}
