@@ -25,6 +25,10 @@ const (
 	// the hub overwrite or withdraw these copies although a later state of the hub wrote them.
 	AcceptSourceAnnotation = Prefix + "accept-source"
 
+	// WithdrawAnnotation, set by a user on a hub object to the UID of its binding, lets the hub withdraw all copies of the object if no
+	// placement selects it any more. The binding goes with the last copy, so that the annotation has no effect twice.
+	WithdrawAnnotation = Prefix + "withdraw"
+
 	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
 	EpochsConfigMap = "hanse-epochs"
 	// EpochsKey is the key in the EpochsConfigMap.

@@ -112,6 +112,12 @@ func bound(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	return b
 }
 
+// known is a binding as the API server has it.
+func known(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
+	b.UID = "binding-1"
+	return b
+}
+
 func refusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden})
 	return b

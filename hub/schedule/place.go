@@ -112,8 +112,27 @@ func (f facts) unselected(current hubv1.PlacementObject) plan {
 			why = fmt.Sprintf("%s no longer selects the object", nameOf(current))
 		}
 	}
-	p := f.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted")
+	if asked := f.template.GetAnnotations()[hubv1.WithdrawAnnotation]; asked != "" && asked == string(f.binding.GetUID()) {
+		return f.withdrawUnselected(why)
+	}
+	p := f.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies")
 	p.remove = len(p.spec.Clusters) == 0 && !f.holdBack
+	return p
+}
+
+// withdrawUnselected takes the copies of an object away that no placement selects, because its user asked for it.
+func (f facts) withdrawUnselected(why string) plan {
+	policy := f.whenDeleted()
+	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		if e.State == hubv1.TargetAbsent {
+			return e
+		}
+		return f.absent(e, hubv1.ReasonPlacementGone, policy)
+	})
+	p.whenDeleted = policy
+	p.remove = len(p.spec.Clusters) == 0
+	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonPlacementGone,
+		why+": it is withdrawn from "+count(len(p.spec.Clusters), "cluster")+", as its annotation "+hubv1.WithdrawAnnotation+" asks")
 	return p
 }
 
@@ -227,10 +246,7 @@ func (f facts) asked(in placement.Input) placement.Decision {
 
 // withdrawEverywhere is the end of an object.
 func (f facts) withdrawEverywhere() plan {
-	whenDeleted := f.recordedPolicy()
-	if followed := f.world.placement(f.spec().PlacementRef); followed != nil {
-		whenDeleted, _ = placement.DefaultRemoval(f.id.GroupKind(), followed.PlacementSpec().Deletion)
-	}
+	whenDeleted := f.whenDeleted()
 	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
 		if e.State == hubv1.TargetAbsent {
 			return e
@@ -241,6 +257,15 @@ func (f facts) withdrawEverywhere() plan {
 	p.remove = len(p.spec.Clusters) == 0
 	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+count(len(p.spec.Clusters), "cluster"))
 	return p
+}
+
+// whenDeleted is what becomes of the copies when the object goes: as its placement says or, if that is gone, as it said last.
+func (f facts) whenDeleted() hubv1.RemovalPolicy {
+	if followed := f.world.placement(f.spec().PlacementRef); followed != nil {
+		policy, _ := placement.DefaultRemoval(f.id.GroupKind(), followed.PlacementSpec().Deletion)
+		return policy
+	}
+	return f.recordedPolicy()
 }
 
 // keep leaves the decision as it is, but for clusters that leave, and for copies that were about to go with an object that is back.

@@ -18,6 +18,7 @@ type given struct {
 	uid        types.UID // of the object; "" if the fate says that it is not there
 	fate       fate
 	labels     map[string]string
+	withdraw   string // what the annotation says that asks for a withdrawal
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
 	refused    bool
@@ -34,6 +35,9 @@ func (g given) facts() facts {
 		f.template = template(g.uid)
 		if g.labels != nil {
 			f.template.SetLabels(g.labels)
+		}
+		if g.withdraw != "" {
+			f.template.SetAnnotations(map[string]string{hubv1.WithdrawAnnotation: g.withdraw})
 		}
 	}
 	return f
@@ -172,6 +176,36 @@ func TestDecide(t *testing.T) {
 				clusters: []*hubv1.MemberCluster{cluster("eu", unreachable), cluster("sg", unreachable), cluster("us")}},
 			want: []hubv1.BindingTarget{present("eu"), present("us")}, reason: hubv1.ReasonScheduled, message: "2 of 3 clusters: 1 not ready",
 		},
+		"an object that no placement selects is withdrawn if its user asks for it": {
+			in:     given{binding: known(bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, orphan))), uid: "a", withdraw: "binding-1", clusters: three()},
+			want:   []hubv1.BindingTarget{absent("eu", hubv1.ReasonPlacementGone, del), absent("sg", hubv1.ReasonNotSelected, orphan)},
+			reason: hubv1.ReasonPlacementGone, takes: true,
+		},
+		"it is orphaned if its placement had said so": {
+			in: given{binding: func() *hubv1.ResourceBinding {
+				b := known(bound(present("eu")))
+				b.Annotations = map[string]string{whenDeletedAnnotation: string(orphan)}
+				return b
+			}(), uid: "a", withdraw: "binding-1", clusters: three()},
+			want:   []hubv1.BindingTarget{absent("eu", hubv1.ReasonPlacementGone, orphan)},
+			reason: hubv1.ReasonPlacementGone, takes: true,
+		},
+		"its binding goes with the last copy": {
+			in:     given{binding: withdrawnRow(known(bound(absent("eu", hubv1.ReasonPlacementGone, del))), "eu"), uid: "a", withdraw: "binding-1", clusters: three()},
+			reason: hubv1.ReasonPlacementGone, remove: true,
+		},
+		"nothing is withdrawn that was asked of an earlier binding": {
+			in:   given{binding: known(bound(present("eu"))), uid: "a", withdraw: "binding-0", clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+		},
+		"nothing is withdrawn of an object that a placement selects": {
+			in:   given{binding: known(bound(present("eu"))), uid: "a", withdraw: "binding-1", placements: only(policy("web", named("eu"))), clusters: three()},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled,
+		},
+		"nothing is withdrawn while reads do not confirm it": {
+			in:   given{binding: known(bound(present("eu"))), uid: "a", withdraw: "binding-1", clusters: three(), holdBack: true},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
+		},
 		"a deleted object is withdrawn from everywhere": {
 			in:     given{binding: bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, orphan)), fate: gone, placements: only(policy("web")), clusters: three()},
 			want:   []hubv1.BindingTarget{absent("eu", hubv1.ReasonObjectDeleted, del), absent("sg", hubv1.ReasonNotSelected, orphan)},
@@ -201,12 +235,12 @@ func TestDecide(t *testing.T) {
 		"nothing changes when the placement is gone": {
 			in:   given{binding: bound(present("eu")), uid: "a", clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
-			message: "Placement/web is gone: every cluster keeps what it has until a placement selects the object again or it is deleted",
+			message: "Placement/web is gone: every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies",
 		},
 		"nothing changes when the placement no longer selects the object": {
 			in:   given{binding: bound(present("eu")), uid: "a", placements: only(policy("web", labelled("other"))), clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
-			message: "Placement/web no longer selects the object: every cluster keeps what it has until a placement selects the object again or it is deleted",
+			message: "Placement/web no longer selects the object: every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies",
 		},
 		"a binding without clusters goes with its placement": {
 			in: given{binding: bound(), uid: "a", clusters: three()}, reason: hubv1.ReasonPlacementGone, remove: true,

@@ -92,7 +92,7 @@ func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 
 	t.Run("without a terminal it wants to be told", func(t *testing.T) {
 		_, err := hansectl(t, "uninstall")
-		refused(t, err, "say --yes")
+		refused(t, err, "pass --yes")
 	})
 	t.Run("with the rights of the chart's hook it does it", func(t *testing.T) {
 		out, err := hansectl(t, append([]string{"uninstall", "--yes"}, asHook...)...)

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func newWithdraw(h *hub) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "withdraw KIND NAME",
+		Short: "Remove the copies of an object that no placement selects any more",
+		Long: `Remove the copies of an object that no placement selects any more; the object on the hub stays.
+
+When its placement is deleted or no longer selects it, an object keeps its copies, and its binding has the reason ` + hubv1.ReasonPlacementGone + `. This
+command sets the annotation ` + hubv1.WithdrawAnnotation + ` on the object to the UID of its binding. The hub then withdraws the copies as its last placement
+said under deletion.whenDeleted, with the checks that every removal passes.`,
+		Example: `  hansectl withdraw prometheus web -n monitoring`,
+		Args:    arguments("KIND", "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return h.withdraw(cmd.Context(), args[0], args[1], yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	return cmd
+}
+
+func (h *hub) withdraw(ctx context.Context, kind, name string, yes bool) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := h.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	object, err := readObject(ctx, c, id, version)
+	if err != nil {
+		return err
+	}
+	binding, err := readBinding(ctx, c, id)
+	switch {
+	case err != nil:
+		return err
+	case object == nil:
+		return fmt.Errorf("%w %s", errNoObject, id)
+	case binding == nil:
+		return fmt.Errorf("%s has no copies: it has no binding", id)
+	}
+	scheduled := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
+	if scheduled == nil || scheduled.Reason != hubv1.ReasonPlacementGone {
+		return fmt.Errorf("a placement selects %s: take the object or its clusters out of the placement, or delete the object", id)
+	}
+	clusters := counted(len(binding.BindingSpec().Clusters), "cluster")
+	if err := h.confirm(yes, "This removes the copies of %s from %s.", id, clusters); err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{hubv1.WithdrawAnnotation: binding.GetUID()}}})
+	if err != nil {
+		return fmt.Errorf("asking for the withdrawal of %s: %w", id, err)
+	}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("asking for the withdrawal of %s: %w", id, err)
+	}
+	fmt.Fprintf(h.streams.Out, "%s is withdrawn from %s: hansectl status shows how far it is\n", id, clusters)
+	return nil
+}
