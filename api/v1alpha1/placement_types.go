@@ -219,8 +219,8 @@ type Adoption string
 const (
 	// AdoptionNever leaves the object alone and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
-	// AdoptionIfNoDiff takes the object over if a dry run shows that no value of it would change but Hanse's marks, unless another hub owns it
-	// or it is a Secret, whose values are not compared.
+	// AdoptionIfNoDiff takes the object over if a dry run shows that the rendered object could take its place and change nothing but Hanse's marks,
+	// unless another hub owns it or it is a Secret, whose values are not compared.
 	AdoptionIfNoDiff Adoption = "IfNoDiff"
 	// AdoptionAlways takes the object over, unless another hub owns it.
 	AdoptionAlways Adoption = "Always"

@@ -510,6 +510,11 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 			policy: placement(`clusters: {names: [eu-1, cn-1]}, apply: {adoption: Always}`),
 			want:   "adopt memberclusters.hanse.dev cn-1|adopt memberclusters.hanse.dev eu-1|" + select4, lacks: "adopt", says: "adopt memberclusters.hanse.dev eu-1",
 		},
+		"adoption of equal objects, which is adoption": {
+			policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: IfNoDiff}`),
+			want:   "adopt memberclusters.hanse.dev eu-1|" + select4, lacks: "adopt", says: "spec.apply.adoption takes over objects",
+		},
+		"no adoption": {policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: Never}`), want: select4, lacks: "adopt"},
 		"adoption on clusters by label: on all": {
 			policy: placement(`clusters: {labelSelector: {}}, apply: {adoption: Always}`),
 			want:   "adopt memberclusters.hanse.dev|" + select4, lacks: "adopt", says: "adopt memberclusters.hanse.dev in the whole cluster",

@@ -27,7 +27,7 @@ type need struct {
 const (
 	whySelected = "it selects them, and the hub writes and deletes them on members in the author's stead"
 	whyOverride = "it changes what others placed"
-	whyAdopt    = "spec.apply.adoption Always takes over objects that members have already"
+	whyAdopt    = "spec.apply.adoption takes over objects that members have already"
 	whyEscalate = "it changes what others may do on members"
 )
 
@@ -85,7 +85,7 @@ func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error)
 
 // adoption is the right to take over objects of members: of those that are named, or of all.
 func adoption(spec *hubv1.PlacementSpec) []need {
-	if spec.Apply.Adoption != hubv1.AdoptionAlways {
+	if spec.Apply.Adoption == "" || spec.Apply.Adoption == hubv1.AdoptionNever {
 		return nil
 	}
 	names := spec.Clusters.Names

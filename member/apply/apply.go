@@ -190,7 +190,7 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 		return noted(*p.stop, scaled), false
 	}
 	if p.ifSame {
-		if out, again, same := a.wouldChange(ctx, t, manifest, live); !same {
+		if out, again, same := a.replaces(ctx, t, in, manifest, live, scaled); !same {
 			return out, again
 		}
 	}

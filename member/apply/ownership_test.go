@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -24,35 +26,63 @@ func (w *world) noWrites() {
 	}
 }
 
-func TestAdoptionIfNoDiffTakesOverWhatWouldNotChange(t *testing.T) {
+func TestAdoptionIfNoDiffTakesOverWhatIsTheSame(t *testing.T) {
+	const size3, red = `{"spec":{"size":3}}`, `{"spec":{"size":3,"color":"red"}}`
+	const web = `{"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`
+	differs := failed(hubv1.ReasonAlreadyExists, member.RetrySlowly)
 	tests := map[string]struct {
-		theirs, ours map[string]any
+		gvk          schema.GroupVersionKind
+		theirs, ours string
+		left         []string // memberOwnedFields
 		want         result
 		says         string
 	}{
-		"equal values":                           {map[string]any{"size": int64(3)}, map[string]any{"size": int64(3)}, written, ""},
-		"equal values and more that is not ours": {map[string]any{"size": int64(3), "note": "theirs"}, map[string]any{"size": int64(3)}, written, ""},
-		"another value": {
-			map[string]any{"size": int64(7), "color": "red"}, map[string]any{"size": int64(3), "color": "blue"},
-			failed(hubv1.ReasonAlreadyExists, member.RetrySlowly), "would change .spec.color, .spec.size:",
+		"equal values":               {gvk: widget, theirs: size3, ours: size3, want: written},
+		"a template without a field": {gvk: widget, theirs: size3, ours: `{}`, want: differs, says: "differs from the rendered object in .spec:"},
+		"a template with a part":     {gvk: widget, theirs: red, ours: size3, want: differs, says: "in .spec.color:"},
+		"a template with more":       {gvk: widget, theirs: size3, ours: red, want: differs, says: "in .spec.color:"},
+		"other values":               {gvk: widget, theirs: red, ours: `{"spec":{"size":4,"color":"blue"}}`, want: differs, says: "in .spec.color, .spec.size:"},
+		"labels and annotations of others, and a status": {
+			gvk: widget, theirs: `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}},"spec":{"size":3},"status":{"ready":1}}`, ours: size3, want: written,
 		},
-		"a value that is missing": {
-			map[string]any{"size": int64(3)}, map[string]any{"size": int64(3), "note": "ours"},
-			failed(hubv1.ReasonAlreadyExists, member.RetrySlowly), "would change .spec.note:",
+		"a label with another value": {
+			gvk: widget, theirs: `{"metadata":{"labels":{"a":"b"}},"spec":{"size":3}}`, ours: `{"metadata":{"labels":{"a":"c"}},"spec":{"size":3}}`,
+			want: differs, says: "in .metadata.labels.a:",
+		},
+		"a field that is left to the member": {gvk: widget, theirs: red, ours: size3, left: []string{"/spec/color"}, want: written},
+		"a map without a schema":             {gvk: configMap, theirs: `{"data":{"a":"1","b":"2"}}`, ours: `{"data":{"a":"1"}}`, want: differs, says: "in .data.b:"},
+		"a map of which nothing is ours":     {gvk: configMap, theirs: `{"data":{"a":"1"}}`, ours: `{}`, want: differs, says: "in .data:"},
+		"defaults of the server":             {gvk: deployment, theirs: web, ours: web, want: written},
+		"a number that an admin chose, and a template that leaves it to the default": {
+			gvk: deployment, theirs: strings.Replace(web, `"selector"`, `"replicas":3,"selector"`, 1), ours: web, want: differs, says: "in .spec.replicas:",
+		},
+		"a template that could not take its place": {
+			gvk: deployment, theirs: web, ours: `{"spec":{"replicas":1}}`, want: differs, says: "could not take its place: the cluster refuses spec.selector",
+		},
+		"another type of Secret": {
+			gvk: secret, theirs: `{"type":"kubernetes.io/basic-auth","stringData":{"password":"swordfish"}}`, ours: `{}`, want: differs, says: "could not take its place",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			before := w.create(object(widget, w.ns, "web", spec(tc.theirs)))
-			in := w.intent(tc.ours, "d1")
-			in.Adoption = hubv1.AdoptionIfNoDiff
+			manifest := w.parsed(tc.gvk, tc.ours)
+			before := w.create(w.parsed(tc.gvk, tc.theirs))
+			if status := w.parsed(tc.gvk, tc.theirs).Object["status"]; status != nil {
+				before.Object["status"] = status
+				before = w.updateStatus(before)
+			}
+			in := w.intentOf(manifest, "d1")
+			in.Adoption, in.MemberOwned = hubv1.AdoptionIfNoDiff, tc.left
 			if tc.want != written {
 				w.noWrites()
 			}
 			out := w.apply(in, tc.want)
-			after := w.get()
-			if !strings.Contains(out.Message, tc.says) || after.GetUID() != before.GetUID() {
+			after, err := w.objects(tc.gvk, w.ns).Get(t.Context(), "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.Message, tc.says) || strings.Contains(out.Message, "swordfish") || after.GetUID() != before.GetUID() {
 				t.Errorf("%+v", out)
 			}
 			if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
@@ -61,8 +91,32 @@ func TestAdoptionIfNoDiffTakesOverWhatWouldNotChange(t *testing.T) {
 			if adopted := after.GetLabels()[hubv1.HubLabel] != ""; adopted != (tc.want == written) {
 				t.Errorf("labels %v", after.GetLabels())
 			}
+			in.Mode = hubv1.ApplyReportOnly
+			if out := w.applier.Apply(t.Context(), in); tc.want != written && strings.Contains(out.Message, "is not Hanse's yet") {
+				t.Errorf("ReportOnly promises to adopt it: %s", out.Message)
+			}
 		})
 	}
+}
+
+// updateStatus is what an operator on the member does.
+func (w *world) updateStatus(u *unstructured.Unstructured) *unstructured.Unstructured {
+	w.Helper()
+	out, err := w.objects(u.GroupVersionKind(), u.GetNamespace()).UpdateStatus(w.Context(), u, metav1.UpdateOptions{FieldManager: "operator"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+// parsed is an object of the namespace, of which the JSON text says the rest.
+func (w *world) parsed(gvk schema.GroupVersionKind, text string) *unstructured.Unstructured {
+	w.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+		w.Fatal(err)
+	}
+	return object(gvk, w.ns, "web", u.Object)
 }
 
 func TestAdoptionIfNoDiffLeavesAnotherHubsObjectAlone(t *testing.T) {

@@ -58,7 +58,7 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 type plan struct {
 	stop  *member.Outcome // write nothing
 	force bool
-	// ifSame: only if a dry run changes no value.
+	// ifSame: only if the manifest could take the place of the object and change nothing.
 	ifSame bool
 	drift  []member.FieldDrift
 }

@@ -2,12 +2,16 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -40,7 +44,18 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 		case err != nil:
 			return classify(err, t)
 		}
-		return seen(reported(content.Changes(live, after), whose, in, scaled), live)
+		changes, covers := content.Changes(live, after), true
+		if whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 {
+			out, again, same := a.replaces(ctx, t, in, sent, live, scaled)
+			if again {
+				continue
+			}
+			if !same && out.Reason != hubv1.ReasonAlreadyExists {
+				return out
+			}
+			covers = same
+		}
+		return seen(reported(changes, covers, whose, in, scaled), live)
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
@@ -77,11 +92,12 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported is the outcome of a comparison.
-func reported(changes []string, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
+// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not the hub's.
+func reported(changes []string, covers bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
-	case whose == nobodys && in.Adoption == hubv1.AdoptionAlways, whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0:
+	case whose == nobodys && in.Adoption == hubv1.AdoptionAlways,
+		whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 && covers:
 		also = "; the object is not Hanse's yet"
 	case whose == nobodys:
 		also = "; the object is not Hanse's, and apply.adoption does not take it over"
@@ -97,12 +113,26 @@ func reported(changes []string, whose standing, in member.ApplyIntent, scaled []
 	return out
 }
 
-// wouldChange makes a dry run of taking an object over. same is true if no value of it changes.
-func (a *Applier) wouldChange(ctx context.Context, t target, manifest, live *unstructured.Unstructured) (out member.Outcome, again, same bool) {
-	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{Force: true, DryRun: []string{metav1.DryRunAll}})
+// replaces says whether the object would stay as it is if the manifest took its place, by a dry run on the member: only its server knows which
+// values it would set by default. Labels and annotations of others stay, and so does everything that is left to the member.
+func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
+) (out member.Outcome, again, same bool) {
+	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
+	if err != nil {
+		return refused(hubv1.ReasonManifestRefused, member.RetryNever, "%s cannot be compared: %v", t, err), false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	after, err := t.objects.Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: hubv1.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
+	})
+	const remedy = "make them equal, or set spec.apply.adoption to Always"
 	switch {
 	case isChanged(err) || isGone(err):
 		return member.Outcome{}, true, false
+	case apierrors.IsInvalid(err):
+		return seen(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
+			"%s exists on the cluster, is not Hanse's, and the rendered object could not take its place: %s: %s", t, t.invalid(statusOf(err)), remedy), live), false, false
 	case err != nil:
 		return classify(err, t), false, false
 	}
@@ -111,8 +141,57 @@ func (a *Applier) wouldChange(ctx context.Context, t target, manifest, live *uns
 		return member.Outcome{}, false, true
 	}
 	return seen(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-		"%s exists on the cluster, is not Hanse's, and taking it over would change %s: make them equal, or set spec.apply.adoption to Always",
-		t, first(changes)), live), false, false
+		"%s exists on the cluster, is not Hanse's, and differs from the rendered object in %s: %s", t, first(changes), remedy), live), false, false
+}
+
+// replacement is the JSON patch that gives the live object the content of the manifest and nothing else. It holds for the version that was read. A patch
+// needs no right that an apply does not need.
+func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
+	wanted := manifest.DeepCopy()
+	for _, pointer := range left {
+		steps := content.Steps(pointer)
+		if value, there, err := unstructured.NestedFieldCopy(live.Object, steps...); err == nil && there {
+			if err := unstructured.SetNestedField(wanted.Object, value, steps...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
+	}
+	put := func(path string, value any) operation { return operation{Op: "add", Path: path, Value: value} }
+	ops := []operation{
+		put("/metadata/resourceVersion", live.GetResourceVersion()),
+		put("/metadata/labels", merged(live.GetLabels(), manifest.GetLabels())),
+		put("/metadata/annotations", merged(live.GetAnnotations(), manifest.GetAnnotations())),
+	}
+	for _, name := range slices.Sorted(maps.Keys(live.Object)) {
+		if _, stays := wanted.Object[name]; !stays && !identifying[name] {
+			ops = append(ops, operation{Op: "remove", Path: pointerTo(name)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted.Object)) {
+		if value := wanted.Object[name]; value != nil && !identifying[name] {
+			ops = append(ops, put(pointerTo(name), value))
+		}
+	}
+	return json.Marshal(ops)
+}
+
+// identifying are the parts of an object that are not its content.
+var identifying = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
+
+func pointerTo(name string) string {
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+func merged(under, over map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, under)
+	maps.Copy(out, over)
+	return out
 }
 
 // leave returns the manifest as it is sent to an object that exists: on the version that was read, and without a claim on what is
