@@ -117,6 +117,11 @@ type ApplyIntent struct {
 	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken off.
 	ConfirmedUID types.UID
 
+	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
+	Adopted bool
+	// Orphaned is the copy that the hub left on this cluster, nil if none: the object with its UID is taken back, whatever Adoption says.
+	Orphaned *hubv1.OrphanedCopy
+
 	// Mode ReportOnly makes the outcome say what a write would do; nothing is written.
 	Mode hubv1.ApplyMode
 	// MemberOwned are JSON pointers to fields that are set when the object is made and left to the member from then on.
@@ -144,8 +149,13 @@ type WithdrawIntent struct {
 	// Source is the state of the hub that decided so. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.
 	Source source.State
 
-	Policy      hubv1.RemovalPolicy
-	Propagation metav1.DeletionPropagation
+	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
+	Adopted bool
+
+	Policy hubv1.RemovalPolicy
+	// PolicyIfAdopted takes the place of Policy Delete for a copy that was adopted, by Adopted or by its annotation.
+	PolicyIfAdopted hubv1.RemovalPolicy
+	Propagation     metav1.DeletionPropagation
 }
 
 // Retry says when an outcome is worth another try.
@@ -178,6 +188,10 @@ type Outcome struct {
 	Digest          string // the digest asked for, if Applied is True
 	// Newer is, with ReasonHubIsOlder, the mark of the copy and whether it was written for the same hub object.
 	Newer Newer
+	// Adopted is true if Applied is True and the copy was on the cluster before the hub took it over.
+	Adopted bool
+	// Orphaned is, with ReasonWithdrawn, the copy that the hub left on the cluster. Its ClusterID is set by the caller of Withdraw.
+	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
 

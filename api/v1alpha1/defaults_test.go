@@ -13,7 +13,7 @@ preemption: Never
 hubExecution: Refused
 replicas: {type: Duplicate}
 apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
-deletion: {propagationPolicy: Background}
+deletion: {adopted: Orphan, propagationPolicy: Background}
 suspend: {}
 statusAggregation: {mode: OnObject}
 `
@@ -52,7 +52,7 @@ preemption: Never
 hubExecution: Refused
 replicas: {type: Duplicate}
 apply: {mode: Enforce, adoption: Never, fieldConflict: Take, unknownFields: Reject, recreate: UntilCompleted, createNamespace: true}
-deletion: {whenDeleted: Orphan, propagationPolicy: Background}
+deletion: {whenDeleted: Orphan, adopted: Orphan, propagationPolicy: Background}
 suspend: {}
 statusAggregation: {mode: OnObject}
 `},

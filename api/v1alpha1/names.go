@@ -37,6 +37,9 @@ const (
 	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
 	OnDemandLabel = Prefix + "on-demand"
 
+	// AdoptedAnnotation marks a copy that was on the member before the hub took it over, with the value "true". It is outside of the digest.
+	AdoptedAnnotation = Prefix + "adopted"
+
 	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object alone until then.
 	PauseAnnotation = Prefix + "pause"
 

@@ -71,7 +71,7 @@ apply:
   memberOwnedFields: [/spec/replicas, /metadata/labels/example.com~1tier]
   recreate: Never
   createNamespace: false
-deletion: {whenDeleted: Orphan, whenUnselected: Delete, propagationPolicy: Foreground}
+deletion: {whenDeleted: Orphan, whenUnselected: Delete, adopted: Delete, propagationPolicy: Foreground}
 failover: {evictAfterSeconds: 300}
 suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
 statusAggregation:

@@ -315,7 +315,7 @@ type ApplyPolicy struct {
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 }
 
-// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in both fields.
+// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in the first two fields.
 type DeletionPolicy struct {
 	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
 	// +optional
@@ -324,6 +324,12 @@ type DeletionPolicy struct {
 	// whenUnselected applies when a cluster is no longer selected. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
+
+	// adopted is what becomes of a copy that was on the member before Hanse took it over, where another field or leave.policy of the MemberCluster
+	// says Delete. Default Orphan.
+	// +optional
+	// +kubebuilder:default=Orphan
+	Adopted RemovalPolicy `json:"adopted,omitempty"`
 
 	// propagationPolicy of deletes on members. Default Background.
 	// +optional

@@ -281,11 +281,46 @@ type BindingStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
+	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster is to hold the object again and
+	// still has that copy, the hub takes it back, whatever apply.adoption says, and drops the entry. At most 64; one more drops the oldest.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Orphaned []OrphanedCopy `json:"orphaned,omitempty"`
+
 	// conditions: Scheduled, Applied, Healthy, StatusWritten, RowsTruncated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MostOrphaned bounds BindingStatus.Orphaned.
+const MostOrphaned = 64
+
+// OrphanedCopy is a copy that the hub left on a cluster. Only the cluster's server gives out UIDs, so no mark on an object of the cluster stands for one.
+type OrphanedCopy struct {
+	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps it, under any name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ClusterID string `json:"clusterID"`
+
+	// uid of the member object.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+
+	// digest of the manifest that the copy was last confirmed to hold. It tells an edit since then from a change of the hub object. Unset: not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest,omitempty"`
+
+	// adopted is true if the copy was on the cluster before the hub first took it over. Unset: the hub made it.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 // DecisionStatus says why clusters were chosen or not.
@@ -410,6 +445,10 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
+	// adopted is true if the object was on the cluster before the hub took it over. Unset: the hub made it.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
+
 	// applied says whether the cluster holds what is desired now.
 	// +optional
 	Applied metav1.ConditionStatus `json:"applied,omitempty"`
@@ -491,6 +530,16 @@ func ObjectOf(b BindingObject) ObjectIdentity {
 // GroupVersionKind of the object.
 func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// Left returns the copy that the hub left on the cluster with this ID, or nil.
+func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
+	for i := range s.Orphaned {
+		if s.Orphaned[i].ClusterID == clusterID {
+			return &s.Orphaned[i]
+		}
+	}
+	return nil
 }
 
 // Target returns the entry of a cluster, or nil.

@@ -23,8 +23,9 @@ func (s *PlacementSpec) Settings() string {
 	if apply.CreateNamespace != nil && *apply.CreateNamespace {
 		apply.CreateNamespace = nil
 	}
-	propagation := s.Deletion.PropagationPolicy
-	unset(&propagation, metav1.DeletePropagationBackground)
+	deletion := DeletionPolicy{Adopted: s.Deletion.Adopted, PropagationPolicy: s.Deletion.PropagationPolicy}
+	unset(&deletion.Adopted, RemovalOrphan)
+	unset(&deletion.PropagationPolicy, metav1.DeletePropagationBackground)
 	status := s.StatusAggregation
 	unset(&status.Mode, StatusOnObject)
 
@@ -32,8 +33,8 @@ func (s *PlacementSpec) Settings() string {
 	if !reflect.DeepEqual(apply, ApplyPolicy{}) {
 		kept["apply"] = apply
 	}
-	if propagation != "" {
-		kept["deletion"] = DeletionPolicy{PropagationPolicy: propagation}
+	if deletion != (DeletionPolicy{}) {
+		kept["deletion"] = deletion
 	}
 	if !reflect.DeepEqual(status, StatusAggregation{}) {
 		kept["statusAggregation"] = status

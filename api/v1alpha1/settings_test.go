@@ -19,18 +19,18 @@ func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
 		want PlacementSpec
 	}{
 		"nothing is kept of the defaults": {
-			spec: PlacementSpec{Apply: standard, Deletion: DeletionPolicy{WhenDeleted: RemovalOrphan, PropagationPolicy: metav1.DeletePropagationBackground}},
+			spec: PlacementSpec{Apply: standard, Deletion: DeletionPolicy{WhenDeleted: RemovalOrphan, Adopted: RemovalOrphan, PropagationPolicy: metav1.DeletePropagationBackground}},
 		},
 		"nor of a spec without settings": {},
 		"what is not the default is kept": {
 			spec: PlacementSpec{
 				Apply:    ApplyPolicy{Mode: ApplyReportOnly, Adoption: AdoptionAlways, MemberOwnedFields: []string{"/spec/replicas"}, CreateNamespace: &no},
-				Deletion: DeletionPolicy{PropagationPolicy: metav1.DeletePropagationForeground},
+				Deletion: DeletionPolicy{WhenDeleted: RemovalOrphan, Adopted: RemovalDelete, PropagationPolicy: metav1.DeletePropagationForeground},
 			},
-			text: `{"apply":{"mode":"ReportOnly","memberOwnedFields":["/spec/replicas"],"createNamespace":false},"deletion":{"propagationPolicy":"Foreground"}}`,
+			text: `{"apply":{"mode":"ReportOnly","memberOwnedFields":["/spec/replicas"],"createNamespace":false},"deletion":{"adopted":"Delete","propagationPolicy":"Foreground"}}`,
 			want: PlacementSpec{
 				Apply:    ApplyPolicy{Mode: ApplyReportOnly, MemberOwnedFields: []string{"/spec/replicas"}, CreateNamespace: &no},
-				Deletion: DeletionPolicy{PropagationPolicy: metav1.DeletePropagationForeground},
+				Deletion: DeletionPolicy{Adopted: RemovalDelete, PropagationPolicy: metav1.DeletePropagationForeground},
 			},
 		},
 		"so are the rules of its status": {

@@ -101,6 +101,8 @@ type wanted struct {
 	// confirmed is the content hash when the copy was last known to be right, with the digest and uid it had then.
 	confirmed, confirmedDigest string
 	confirmedUID               types.UID
+	// adopted says that the copy was on the cluster before the hub took it over.
+	adopted bool
 	// noteReason and note are what was to be said then although all is as wanted; empty if that is nothing.
 	noteReason, note string
 	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
@@ -123,10 +125,10 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	}
 	w.memory = r.watch(w.memory, gvk)
 	if last := w.memory.last; last.Hash != "" {
-		w.confirmed, w.confirmedDigest, w.confirmedUID = last.Hash, last.Digest, last.UID
+		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = last.Hash, last.Digest, last.UID, last.Adopted
 		w.noteReason, w.note = last.Reason, last.Message
 	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
-		w.confirmed, w.confirmedDigest, w.confirmedUID = row.Hash, row.Digest, row.UID
+		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = row.Hash, row.Digest, row.UID, row.Adopted
 		w.noteReason, w.note = row.Reason, row.Message
 	}
 	return w
@@ -183,6 +185,7 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		}
 		o = r.contested(o)
 		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
+		o.Adopted = w.adopted
 		return r.done(w.memory, o), true, false
 	}
 	if unlisted := !seen.found && !seen.synced; unlisted && held {
@@ -272,11 +275,23 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 		NamespaceLabels: podSecurity(r.namespaceLabels),
 		KeepAway:        w.keepAway,
 		Source:          r.source,
+		Orphaned:        r.leftHere(w),
 	}
 	if w.confirmed != "" {
-		in.ConfirmedUID = w.confirmedUID
+		in.ConfirmedUID, in.Adopted = w.confirmedUID, w.adopted
 	}
 	return in
+}
+
+// leftHere is the copy that the hub left on this cluster: by a withdrawal that the binding tells of, or by one that this process made just now.
+func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
+	if just := w.memory.last.Orphaned; just != nil {
+		return just
+	}
+	if r.mcl == nil || r.mcl.Status.ClusterID == "" {
+		return nil
+	}
+	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
 // notes are the reasons of an outcome that hold as long as nothing changes, although the object is applied.
@@ -295,7 +310,7 @@ func (r *run) done(mem memory, o member.Outcome) member.Outcome {
 		mem.last, mem.told = o, r.queue.opts.Clock.Now()
 		mem.last.Wrote, mem.last.Drifted = false, nil
 	} else {
-		mem.last = member.Outcome{}
+		mem.last = member.Outcome{Orphaned: mem.last.Orphaned} // which is not yet taken back
 	}
 	mem.withdrawn, mem.taken = nil, false
 	r.queue.remember(r.key, mem)

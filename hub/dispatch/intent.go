@@ -67,7 +67,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	}
 	w := &wanted{manifest: fitting, digest: r.digest(fitting)}
 	if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
-		w.confirmed, w.confirmedUID = row.Hash, row.UID
+		w.confirmed, w.confirmedUID, w.adopted = row.Hash, row.UID, row.Adopted
 	}
 	switch {
 	case r.suspended():

@@ -41,6 +41,7 @@ type kept struct {
 	generation, hubGeneration     int64
 	told, asked                   time.Time
 	seen                          *member.Observation
+	orphaned                      *hubv1.OrphanedCopy
 	withdrawn                     *hubv1.Absence
 }
 
@@ -51,16 +52,16 @@ type common struct {
 	reason, message string
 	retry           member.Retry
 	after           time.Duration
-	taken           bool
+	taken, adopted  bool
 }
 
 // pack leaves out of the last outcome only what it did: that it wrote, and over whom.
 func (m memory) pack() *kept {
 	o := m.last
 	return &kept{
-		common: unique.Make(common{gvk: m.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After, taken: m.taken}),
+		common: unique.Make(common{gvk: m.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After, taken: m.taken, adopted: o.Adopted}),
 		uid:    o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest, generation: o.Generation, hubGeneration: o.HubGeneration,
-		seen: o.Last, told: m.told, asked: m.asked, withdrawn: m.withdrawn,
+		seen: o.Last, orphaned: o.Orphaned, told: m.told, asked: m.asked, withdrawn: m.withdrawn,
 	}
 }
 
@@ -74,7 +75,7 @@ func (k *kept) memory() memory {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			UID: k.uid, ResourceVersion: k.resourceVersion, Hash: k.hash, Digest: k.digest, Generation: k.generation, HubGeneration: k.hubGeneration,
-			Last: k.seen,
+			Last: k.seen, Orphaned: k.orphaned, Adopted: c.adopted,
 		},
 		gvk: c.gvk, taken: c.taken, told: k.told, asked: k.asked, withdrawn: k.withdrawn,
 	}

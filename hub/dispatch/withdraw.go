@@ -42,10 +42,11 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	r.watch(r.queue.recall(r.key), gvk) // the delete event wakes the key
 	in := member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
-		Propagation: orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
+		PolicyIfAdopted: orDefault(r.policy().Deletion.Adopted, hubv1.RemovalOrphan),
+		Propagation:     orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
 	}
 	if row := fresh.BindingStatus().Row(r.target.Name); row != nil {
-		in.ConfirmedUID, in.ConfirmedDigest = row.UID, row.Digest
+		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted
 	}
 	if template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity); ok && template.GetUID() == target.Absent.UID {
 		r.setSource(template)
@@ -56,6 +57,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	o := r.confirmOlder(ctx, r.cluster.Withdraw(ctx, in))
 	if r.behind {
 		return o, true
+	}
+	if o.Orphaned != nil && r.mcl != nil {
+		o.Orphaned.ClusterID = r.mcl.Status.ClusterID
 	}
 	mem := memory{gvk: gvk, taken: true}
 	if o.Reason == hubv1.ReasonWithdrawn {

@@ -128,7 +128,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 		}
 		b.DeepCopyInto(o)
 	case *hubv1.MemberCluster:
-		o.Name, o.Spec.AllowedNamespaces.From = key.Name, hubv1.NamespacesFromAll
+		o.Name, o.Spec.AllowedNamespaces.From, o.Status.ClusterID = key.Name, hubv1.NamespacesFromAll, "id-"+key.Name
 	case *corev1.Namespace:
 		o.Name = key.Name
 	}

@@ -196,7 +196,8 @@ func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse &
 // same says whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {
 	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
-		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.Generation == b.Generation
+		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.Generation == b.Generation &&
+		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 
 // outdated says that a cached binding is older than our own last write, or the one that a write was refused for.

@@ -33,7 +33,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	for _, row := range rows {
 		if good(row) {
 			row = hubv1.ClusterRow{
-				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Applied: row.Applied, Health: row.Health,
+				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Adopted: row.Adopted, Applied: row.Applied, Health: row.Health,
 			}
 			cutRows++
 		}

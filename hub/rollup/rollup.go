@@ -77,24 +77,31 @@ type Input struct {
 // each target, sorted by name, which is what MergeStatus wants.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
-	full = newRows(previous, in)
+	before := rowsByName(previous.Clusters)
+	full = newRows(before, previous.ObservedGeneration, in)
 	previous.Clusters = nil // all of them are made anew
 	status = *previous.DeepCopy()
 	status.ObservedGeneration = in.BindingGeneration
 	status.Summary = summarize(full, in.Targets)
 	setConditions(&status, full, in)
+	status.Orphaned = orphaned(previous.Orphaned, before, full, in)
 	status.Clusters = fit(&status, full, in)
 	return status, full
 }
 
-func newRows(previous hubv1.BindingStatus, in Input) []hubv1.ClusterRow {
-	before := make(map[string]*hubv1.ClusterRow, len(previous.Clusters))
-	for i := range previous.Clusters {
-		before[previous.Clusters[i].Name] = &previous.Clusters[i]
+func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
+	out := make(map[string]*hubv1.ClusterRow, len(rows))
+	for i := range rows {
+		out[rows[i].Name] = &rows[i]
 	}
+	return out
+}
+
+// newRows brings the rows up to date. rowsOf is the generation of the binding that those of before speak of.
+func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
-		rows = append(rows, newRow(before[t.Name], previous.ObservedGeneration, t, in))
+		rows = append(rows, newRow(before[t.Name], rowsOf, t, in))
 	}
 	return rows
 }

@@ -213,7 +213,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	case o.Reason == hubv1.ReasonInSync: // only compared: what was last confirmed stays what it was
 		row.Generation = o.HubGeneration
 	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // which stays known of a copy that is gone
-		row.UID, row.Digest, row.Hash, row.Generation = o.UID, o.Digest, o.Hash, o.HubGeneration
+		row.UID, row.Digest, row.Hash, row.Generation, row.Adopted = o.UID, o.Digest, o.Hash, o.HubGeneration, o.Adopted
 	}
 	switch {
 	case o.Reason == hubv1.ReasonWithdrawn:
@@ -330,6 +330,7 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
 		row.UID, row.Generation, row.Digest, row.Hash, row.Observed = previous.UID, previous.Generation, previous.Digest, previous.Hash, previous.Observed
+		row.Adopted = previous.Adopted
 	}
 	return row
 }

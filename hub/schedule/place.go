@@ -116,7 +116,8 @@ func (f facts) unselected(current hubv1.PlacementObject) plan {
 		return f.withdrawUnselected(why)
 	}
 	p := f.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies")
-	p.remove = len(p.spec.Clusters) == 0 && !f.holdBack
+	// What it has left on clusters, it takes back there should a placement select the object again.
+	p.remove = len(p.spec.Clusters) == 0 && !f.holdBack && len(f.binding.BindingStatus().Orphaned) == 0
 	return p
 }
 

@@ -245,6 +245,12 @@ func TestDecide(t *testing.T) {
 		"a binding without clusters goes with its placement": {
 			in: given{binding: bound(), uid: "a", clusters: three()}, reason: hubv1.ReasonPlacementGone, remove: true,
 		},
+		"a binding that knows of copies left on clusters stays": {
+			in: given{binding: remembering(bound()), uid: "a", clusters: three()}, reason: hubv1.ReasonPlacementGone,
+		},
+		"a binding that knows of copies left on clusters goes with its object": {
+			in: given{binding: remembering(bound()), fate: gone, clusters: three()}, reason: hubv1.ReasonObjectDeleted, remove: true,
+		},
 		"a suspended placement keeps its decision": {
 			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", named("sg"), func(p *hubv1.Placement) {
 				p.Spec.Suspend.Scheduling = true
@@ -413,4 +419,10 @@ func TestPlacementGenerationIsKeptWhileTheDecisionIs(t *testing.T) {
 	if other.PlacementRef.Generation != 9 {
 		t.Errorf("generation %d, want the 9 of the new decision", other.PlacementRef.Generation)
 	}
+}
+
+// remembering is a binding that has left a copy on a cluster.
+func remembering(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
+	b.Status.Orphaned = []hubv1.OrphanedCopy{{ClusterID: "id-eu", UID: "u"}}
+	return b
 }

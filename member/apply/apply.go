@@ -120,7 +120,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 		return a.report(ctx, t, in, manifest)
 	}
 	// What is left to the member is read first, and so is a copy that must not be made: a write on a version makes one that is gone.
-	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway {
+	// One that was adopted is read for the mark, which a copy made anew does not get.
+	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
 		}
@@ -194,6 +195,9 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 			return out, again
 		}
 	}
+	if p.adopted {
+		markAdopted(manifest, live.GetUID())
+	}
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{Force: p.force})
 	switch {
 	case isFieldConflict(err):
@@ -253,6 +257,6 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)
-	out.Digest = in.Digest
+	out.Digest, out.Adopted = in.Digest, isAdopted(live)
 	return out
 }

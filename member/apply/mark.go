@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -31,6 +32,30 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 		annotations[hubv1.SourceAnnotation] = mark
 	}
 	out.SetAnnotations(annotations)
+	return out
+}
+
+// markAdopted adds the mark of a copy that was on the member before, for that copy alone: an apply with its UID makes none if it is gone. The metadata
+// must not be shared with another manifest.
+func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
+	manifest.SetUID(uid)
+	annotations := manifest.GetAnnotations()
+	annotations[hubv1.AdoptedAnnotation] = adoptedValue
+	manifest.SetAnnotations(annotations)
+}
+
+// isAdopted reads that mark. Whoever forges it makes the hub leave an object where it would delete it, and nothing else.
+func isAdopted(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[hubv1.AdoptedAnnotation] == adoptedValue
+}
+
+const adoptedValue = "true"
+
+// withoutMarks returns the manifest without the hub's marks. It shares everything else with the one that is given.
+func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	out := onVersion(manifest, "")
+	out.SetLabels(foreign(manifest.GetLabels()))
+	out.SetAnnotations(foreign(manifest.GetAnnotations()))
 	return out
 }
 

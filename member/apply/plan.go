@@ -61,6 +61,8 @@ type plan struct {
 	// ifSame: only if the manifest could take the place of the object and change nothing.
 	ifSame bool
 	drift  []member.FieldDrift
+	// adopted: the object was on the member before the hub took it over.
+	adopted bool
 }
 
 func stop(out member.Outcome, live *unstructured.Unstructured) plan {
@@ -73,12 +75,13 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	if out := a.othersOrDeleting(t, live, whose); out != nil {
 		return stop(*out, live)
 	}
-	adopt := in.Adoption == hubv1.AdoptionAlways || in.Adoption == hubv1.AdoptionIfNoDiff || madeOnDemand(live)
+	back := whose == nobodys && takesBack(in, live)
+	adopt := back || in.Adoption == hubv1.AdoptionAlways || in.Adoption == hubv1.AdoptionIfNoDiff || madeOnDemand(live)
 	if whose == nobodys && !adopt {
 		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's: delete it there, or set spec.apply.adoption to IfNoDiff or Always", t), live)
+			"%s exists on the cluster and is not Hanse's: %sset spec.apply.adoption to IfNoDiff or Always", t, deleteIt(t)), live)
 	}
-	if whose == nobodys && t.secret() && in.Adoption != hubv1.AdoptionAlways {
+	if whose == nobodys && !back && t.secret() && in.Adoption != hubv1.AdoptionAlways {
 		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: "+
 			"set spec.apply.adoption to Always to take it over, or give the hub object another name", t), live)
 	}
@@ -98,17 +101,32 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 			return stop(*out, live)
 		}
 	}
-	if whose == nobodys {
-		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live)}
+	if whose == nobodys && !back {
+		return plan{force: true, ifSame: in.Adoption == hubv1.AdoptionIfNoDiff && !madeOnDemand(live), adopted: !madeOnDemand(live)}
 	}
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
+	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
 		// A value that is changed back stays the other's: no event tells of it.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
 	}
+	p.force = p.force || back // its fields are nobody's, which to a server is somebody
 	return p
+}
+
+// takesBack says that the object is the copy that the hub left here.
+func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
+	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
+}
+
+// deleteIt is the hint to delete an object, but for a kind whose deletion takes other objects along.
+func deleteIt(t target) string {
+	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		return ""
+	}
+	return "delete it there, or "
 }
 
 // othersOrDeleting is the outcome for an object that is another hub's, another copy, or a copy that is being deleted.
@@ -161,10 +179,14 @@ func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstruc
 }
 
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
+	digest := live.GetAnnotations()[hubv1.DigestAnnotation]
+	if digest == "" && takesBack(in, live) { // the hub took its marks off
+		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
+	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
 		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // missing on copies of hubs that left no mark
 	})
-	if live.GetAnnotations()[hubv1.DigestAnnotation] == in.Digest {
+	if digest == in.Digest {
 		return found
 	}
 	return slices.DeleteFunc(found, func(d member.FieldDrift) bool { return d.Manager == content.UnknownManager })

@@ -55,7 +55,7 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 			}
 			covers = same
 		}
-		return seen(reported(changes, covers, whose, in, scaled), live)
+		return seen(reported(changes, covers, takesBack(in, live), whose, in, scaled), live)
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
@@ -92,11 +92,12 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not the hub's.
-func reported(changes []string, covers bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
+// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not the hub's; back is true for one that
+// the hub left there.
+func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
-	case whose == nobodys && in.Adoption == hubv1.AdoptionAlways,
+	case whose == nobodys && (in.Adoption == hubv1.AdoptionAlways || back),
 		whose == nobodys && in.Adoption == hubv1.AdoptionIfNoDiff && len(changes) == 0 && covers:
 		also = "; the object is not Hanse's yet"
 	case whose == nobodys:

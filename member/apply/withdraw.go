@@ -53,15 +53,19 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 		return classify(err, t), false
 	}
 	whose := a.standing(live, in.Owner, in.OwnerUID, "")
+	policy, why := policyFor(in, live)
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
+		if whose == nobodys && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
+			return orphanedCopy(t, in, live, why), false // by this withdrawal, whose end was not recorded
+		}
 		return leftAlone(t, live, whose), false
 	}
 	if out := hubIsOlder(in.Source, live, whose); out != nil {
 		return *out, false
 	}
 	switch {
-	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
-		err = a.orphan(ctx, t, live, in.Policy == hubv1.RemovalOrphan)
+	case policy == hubv1.RemovalOrphan || madeOnDemand(live):
+		err = a.orphan(ctx, t, live, policy == hubv1.RemovalOrphan)
 	case live.GetDeletionTimestamp() != nil:
 		return seen(deleting(t, live), live), false
 	default:
@@ -74,9 +78,12 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 		return member.Outcome{}, true
 	case err != nil:
 		return classify(err, t), false
-	case in.Policy == hubv1.RemovalOrphan || madeOnDemand(live):
-		out := applied(hubv1.ReasonWithdrawn, "%s stays on the cluster and is no longer Hanse's", t)
+	case policy == hubv1.RemovalOrphan || madeOnDemand(live):
+		out := orphanedCopy(t, in, live, why)
 		out.Wrote = true
+		if policy != hubv1.RemovalOrphan {
+			out.Orphaned = nil // a namespace that was made on demand can be adopted anyway
+		}
 		return out, false
 	}
 	return removed(ctx, t, live), false
@@ -91,11 +98,37 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
+// policyFor is what becomes of the object that was read. The row and the mark on the object say that it was adopted: one of them is enough.
+func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
+	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
+		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"
+	}
+	return in.Policy, ""
+}
+
+func wasAdopted(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
+	return isAdopted(live) || in.Adopted && confirmedCopy(in, live)
+}
+
+func confirmedCopy(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
+	return in.ConfirmedUID != "" && live.GetUID() == in.ConfirmedUID
+}
+
+// orphanedCopy is the outcome for a copy that stays on the member, with what is to be remembered of it.
+func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstructured, why string) member.Outcome {
+	out := applied(hubv1.ReasonWithdrawn, "%s stays on the cluster and is no longer Hanse's%s", t, why)
+	out.Orphaned = &hubv1.OrphanedCopy{UID: live.GetUID(), Adopted: wasAdopted(in, live)}
+	if confirmedCopy(in, live) {
+		out.Orphaned.Digest = in.ConfirmedDigest
+	}
+	return out
+}
+
 // asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object was
 // deleted and made anew while the cluster was away; had the copy been written since, for whichever object, the digest would be
 // another one.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
-	return in.ConfirmedUID != "" && in.ConfirmedDigest != "" && live.GetUID() == in.ConfirmedUID &&
+	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
@@ -142,7 +175,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 		"uid":             live.GetUID(),
 		"resourceVersion": live.GetResourceVersion(),
 		"labels":          labels,
-		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil, hubv1.SourceAnnotation: nil},
+		"annotations":     map[string]any{hubv1.OwnerAnnotation: nil, hubv1.DigestAnnotation: nil, hubv1.SourceAnnotation: nil, hubv1.AdoptedAnnotation: nil},
 		"managedFields":   left,
 	}})
 	if err != nil {

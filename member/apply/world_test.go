@@ -57,7 +57,7 @@ var (
 
 var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
-	"Deployment": "deployments",
+	"Deployment": "deployments", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 // key is that of the hashes of Secrets.
@@ -69,7 +69,7 @@ func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, er
 	if !ok {
 		return schema.GroupVersionResource{}, false, fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: gvk.GroupKind()})
 	}
-	return gvk.GroupVersion().WithResource(plural), gvk.Kind != "Namespace", nil
+	return gvk.GroupVersion().WithResource(plural), gvk.Kind != "Namespace" && gvk.Kind != "CustomResourceDefinition", nil
 }
 
 func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {

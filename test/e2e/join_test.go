@@ -66,7 +66,6 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3))
 		must(t, unmarked(now))
 		must(t, gone(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: paris}}))
-		must(t, suite.Members[paris].Delete(t.Context(), now)) // not Hanse's any more: the next join would not adopt it
 	})
 	t.Run("objects that a tool restored with marks of the hub hold up neither deletion nor leave", func(t *testing.T) {
 		joinParis(t, "Orphan")
@@ -90,9 +89,16 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		}
 		eventually(t, normal, func() error { return eventSays(t.Context(), kept.GetNamespace(), "Withdrawn", paris, "left alone") })
 	})
-	t.Run("a MemberCluster that is deleted with policy Delete takes its objects along", func(t *testing.T) {
+	t.Run("a cluster that joins again is given back what was left there, and with policy Delete takes it along", func(t *testing.T) {
+		before, err := on(t.Context(), paris, widget(ns, "guest"))
+		must(t, err)
 		joinParis(t, "Delete")
 		onParis(t, widget(ns, "guest"))
+		now, err := on(t.Context(), paris, widget(ns, "guest"))
+		must(t, err)
+		if now.GetUID() != before.GetUID() || now.GetLabels()[hubv1.HubLabel] == "" {
+			t.Errorf("it was made again, or is not the hub's: labels %v", now.GetLabels())
+		}
 		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
 		eventually(t, normal, func() error { return goneFrom(t.Context(), paris, widget(ns, "guest")) })
 		eventually(t, normal, func() error { return gone(t.Context(), parisOnHub()) })

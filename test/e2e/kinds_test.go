@@ -165,6 +165,50 @@ func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
 	must(t, unmarked(left))
 }
 
+// TestADefinitionThatATaintOrphanedComesBackWithIt has a custom resource of a user of the member, which goes with its definition.
+func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
+	ctx := t.Context()
+	crd := trinketCRD()
+	crd.SetName("keepsakes.test.hanse.dev")
+	names := map[string]any{"kind": "Keepsake", "listKind": "KeepsakeList", "plural": "keepsakes", "singular": "keepsake"}
+	must(t, unstructured.SetNestedMap(crd.Object, names, "spec", "names"))
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-keepsakes"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "apiextensions.k8s.io", Kind: crd.GetKind(), Name: crd.GetName()}}
+	p.Spec.Clusters = hubv1.ClusterSelection{Names: []string{shanghai}}
+	must(t, suite.Hub.Create(ctx, p))
+	must(t, suite.Hub.Create(ctx, crd.DeepCopy()))
+	t.Cleanup(func() {
+		clean := context.WithoutCancel(t.Context())
+		patchMember(t, shanghai, `{"taints":null}`)
+		_ = suite.Hub.Delete(clean, p)
+		_ = suite.Hub.Delete(clean, crd.DeepCopy())
+		_ = suite.Members[shanghai].Delete(clean, crd.DeepCopy())
+	})
+	eventually(t, normal, func() error { return rowIs(ctx, crd, shanghai, metav1.ConditionTrue, "") })
+	before, err := on(ctx, shanghai, crd)
+	must(t, err)
+	theirs := &unstructured.Unstructured{Object: map[string]any{}}
+	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Keepsake"})
+	theirs.SetNamespace("default")
+	theirs.SetName("theirs")
+	eventually(t, normal, func() error { return suite.Members[shanghai].Create(ctx, theirs) }) // discovery of a new definition takes its time
+
+	patchMember(t, shanghai, `{"taints":[{"key":"maintenance","effect":"NoExecute"}]}`)
+	eventually(t, normal, func() error { return noRow(ctx, crd, shanghai) })
+	left, err := on(ctx, shanghai, crd)
+	must(t, err)
+	must(t, unmarked(left))
+	patchMember(t, shanghai, `{"taints":null}`)
+	eventually(t, normal, func() error { return rowIs(ctx, crd, shanghai, metav1.ConditionTrue, "") })
+	now, err := on(ctx, shanghai, crd)
+	must(t, err)
+	if now.GetUID() != before.GetUID() || now.GetLabels()[hubv1.HubLabel] == "" {
+		t.Errorf("it was made again, or is not the hub's: labels %v", now.GetLabels())
+	}
+	_, err = on(ctx, shanghai, theirs)
+	must(t, err)
+}
+
 // trinketCRD defines a kind that nobody uses.
 func trinketCRD() *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
