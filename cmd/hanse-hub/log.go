@@ -28,6 +28,14 @@ type lazyCore struct {
 	with zapcore.Core // with them; nil until something is logged
 }
 
+// mostVerbose is the most that is logged, whatever the flag says: from 8 on client-go logs the bodies of requests and answers, Secrets included.
+const mostVerbose = zapcore.Level(-7)
+
+// Enabled implements zapcore.Core.
+func (c *lazyCore) Enabled(level zapcore.Level) bool {
+	return level >= mostVerbose && c.Core.Enabled(level)
+}
+
 func (c *lazyCore) full() zapcore.Core {
 	c.once.Do(func() { c.with = c.Core.With(c.fields) })
 	return c.with
