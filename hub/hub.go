@@ -162,8 +162,8 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, known hubFacts, shards *shards, views *memberview.Server) error {
-	hubUID := known.uid
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts hubFacts, shards *shards, views *memberview.Server) error {
+	hubUID := facts.uid
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 	dispatcher = dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
-		Key:                    known.key,
+		Key:                    facts.key,
 		Misfits:                hubMisfits(hubKinds),
 		Epochs:                 known,
 	})
@@ -243,7 +243,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, known h
 			dispatcher.Resume(ctx, cluster)
 		}
 	})
-	f.join, f.start = joiner(known, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
+	f.join, f.start = joiner(facts, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
 
 	for _, add := range []func() error{
 		func() error { return scheduler.SetupWithManager(mgr) },
