@@ -2,11 +2,16 @@ package member
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -39,6 +44,72 @@ type ObjectError struct {
 // Error implements error.
 func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
+}
+
+// The bounds of facts: what a MemberCluster's status holds.
+const (
+	maxVersion  = 64 // of Kubernetes, in bytes
+	maxZones    = 64
+	maxCapacity = 64
+	maxVersions = 16 // of a kind
+)
+
+// Bounded returns facts that fit a MemberCluster's status, without what no cluster says.
+func (f Facts) Bounded() Facts {
+	if len(f.ClusterID) > maxVersion || !utf8.ValidString(f.ClusterID) {
+		f.ClusterID = ""
+	}
+	f.Kubernetes = Line(f.Kubernetes[:min(len(f.Kubernetes), maxVersion)], maxVersion)
+	if !isLabelValue(f.Region) {
+		f.Region = ""
+	}
+	f.Zones = slices.Compact(slices.Sorted(func(yield func(string) bool) {
+		for _, zone := range f.Zones {
+			if zone != "" && isLabelValue(zone) && !yield(zone) {
+				return
+			}
+		}
+	}))
+	f.Zones = f.Zones[:min(len(f.Zones), maxZones)]
+	f.Capacity, f.Allocatable = boundedResources(f.Capacity), boundedResources(f.Allocatable)
+	if f.Served != nil {
+		served := make(map[schema.GroupKind][]string, len(f.Served))
+		for gk, versions := range f.Served {
+			versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !isVersion(v) })
+			served[gk] = versions[:min(len(versions), maxVersions)]
+		}
+		f.Served = served
+	}
+	return f
+}
+
+// The lengths are looked at first: the rest reads the whole of a text.
+func isLabelValue(text string) bool {
+	return len(text) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(text)) == 0
+}
+
+func isVersion(text string) bool {
+	return len(text) <= validation.DNS1035LabelMaxLength && len(validation.IsDNS1035Label(text)) == 0
+}
+
+// IsResourceName is true for what a node may call a resource.
+func IsResourceName(name corev1.ResourceName) bool {
+	return len(name) <= hubv1.MaxNameLength+len("/")+validation.LabelValueMaxLength && len(validation.IsQualifiedName(string(name))) == 0
+}
+
+// boundedResources returns the list itself if there is nothing to leave out. It is not nil if the list is not.
+func boundedResources(list corev1.ResourceList) corev1.ResourceList {
+	odd := func(name corev1.ResourceName) bool { return !IsResourceName(name) }
+	if len(list) <= maxCapacity && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
+		return list
+	}
+	kept := corev1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if len(kept) < maxCapacity && !odd(name) {
+			kept[name] = list[name]
+		}
+	}
+	return kept
 }
 
 // Line makes one line of valid text of at most so many characters of a text that a member may have written. It is cloned, so that it holds no

@@ -17,6 +17,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
+// longestMessage is that of a condition, in characters.
+const longestMessage = 4096
+
 // observed folds what a link says into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
@@ -31,7 +34,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 		setCredentials(c, state)
 		setTooLarge(c, state.TooLarge)
 	}
-	facts := state.Facts
+	facts := state.Facts.Bounded()
 	if facts.Kubernetes != "" {
 		c.Status.Version.Kubernetes = facts.Kubernetes
 	}
@@ -129,6 +132,6 @@ func setUnclaimed(c *hubv1.MemberCluster, n int) {
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: c.Generation,
+		Type: conditionType, Status: status, Reason: reason, Message: member.Line(message, longestMessage), ObservedGeneration: c.Generation,
 	})
 }

@@ -205,7 +205,7 @@ func (s *nodeSum) facts() member.Facts {
 // labelValue is empty if the label is missing or holds a text that no label may hold.
 func labelValue(n *node, label string) string {
 	value := n.Metadata.Labels[label]
-	if len(validation.IsValidLabelValue(value)) > 0 {
+	if len(value) > validation.LabelValueMaxLength || len(validation.IsValidLabelValue(value)) > 0 {
 		return ""
 	}
 	return strings.Clone(value)
@@ -224,7 +224,7 @@ func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	for name, quantity := range more {
 		name := corev1.ResourceName(name)
 		total, known := sum[name]
-		if !known && (len(sum) >= maxNames && rank(name) > 0 || len(validation.IsQualifiedName(string(name))) > 0) {
+		if !known && (len(sum) >= maxNames && rank(name) > 0 || !member.IsResourceName(name)) {
 			continue
 		}
 		total.Add(quantity.Quantity)
