@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lints and renders each chart with its default values and with every ci/*-values.yaml, and shows that its schema
-# refuses every ci/*-refused.yaml.
+# refuses every ci/*-refused.yaml. Then it looks for some texts in what is rendered.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,4 +25,19 @@ for chart in charts/*/; do
 		fi
 	done
 done
+
+# says CHART VALUES TEXT: what is rendered with the values has the text. With ! before it, it does not.
+says() {
+	local rendered
+	rendered=$("$helm" template release "charts/$1" --namespace hanse-system ${2:+--values "charts/$1/ci/$2"})
+	if [[ $3 == !* && $rendered == *"${3#!}"* || $3 != !* && $rendered != *"$3"* ]]; then
+		echo "charts/$1 with ${2:-its default values}: wrong about '$3'" >&2
+		failed=1
+	fi
+}
+says hanse-hub "" 169.254.0.0/16
+says hanse-hub "" !--proxy-from-environment
+says hanse-hub full-values.yaml --proxy-from-environment
+says hanse-hub full-values.yaml "kubernetes.io/metadata.name: monitoring"
+says hanse-hub "" "resource: limits.memory"
 exit $failed

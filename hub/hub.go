@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,6 +69,8 @@ type Options struct {
 	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not answer before it is tainted
 	// NoExecute. Confirmed is not to be set.
 	Failover schedule.Failover
+	// Proxy of connections to members; nil if there is none.
+	Proxy func(*http.Request) (*url.URL, error)
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
@@ -173,7 +176,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	f := &fleet{members: map[string]member.Cluster{}}
 	var scheduler *schedule.Scheduler
 	links := connect.New(connect.Options{
-		Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect"),
+		Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect"), Proxy: o.Proxy,
 		Kinds: func() []schema.GroupKind { return scheduler.Wanted() },
 	})
 	f.links, shards.Links = links, links

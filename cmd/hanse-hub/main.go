@@ -4,11 +4,14 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
@@ -46,6 +49,7 @@ func run() error {
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
+	proxied := flag.Bool("proxy-from-environment", false, "Connect to members and to the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -74,7 +78,17 @@ func run() error {
 		return fmt.Errorf("finding the hub's API server: %w", err)
 	}
 	config.UserAgent = "hanse-hub/" + version
+	useProxy(config, &o, *proxied)
 	return hub.Run(signals.SetupSignalHandler(), config, o)
+}
+
+// useProxy sets the proxy of all connections: that of the environment or, unless a kubeconfig names one for the hub's API server, none.
+func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
+	if fromEnvironment {
+		o.Proxy = http.ProxyFromEnvironment
+	} else if config.Proxy == nil { // which client-go takes for the environment's
+		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	}
 }
 
 // list splits a flag.

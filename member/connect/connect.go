@@ -18,6 +18,8 @@ package connect
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -44,6 +46,8 @@ type Options struct {
 	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is to be called once they
 	// are. Default none.
 	Kinds func() []schema.GroupKind
+	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one for other purposes.
+	Proxy func(*http.Request) (*url.URL, error)
 	// Logger gets one line per change of a link. Default none.
 	Logger logr.Logger
 }

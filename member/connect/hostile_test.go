@@ -98,7 +98,7 @@ func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *C
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	s, err := openSession(target, nil)
+	s, err := openSession(target, nil, nil)
 	must(t, err)
 	t.Cleanup(s.pool.close)
 	l := newLine(s)

@@ -298,15 +298,15 @@ func TestALinkThatIsMadeAnewFollowsTheOneBefore(t *testing.T) {
 
 func TestAnUnusedSessionOfAnotherTokenSharesItsConnections(t *testing.T) {
 	ca := newAuthority(t, "ca")
-	first, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "a"}, nil)
+	first, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "a"}, nil, nil)
 	must(t, err)
 	defer first.pool.close()
-	second, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "b"}, first)
+	second, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "b"}, first, nil)
 	must(t, err)
 	if first.pool != second.pool {
 		t.Error("another token has other connections")
 	}
-	third, err := openSession(target{server: "https://y", ca: string(ca.pem), token: "b"}, first)
+	third, err := openSession(target{server: "https://y", ca: string(ca.pem), token: "b"}, first, nil)
 	must(t, err)
 	defer third.pool.close()
 	if third.pool == first.pool {

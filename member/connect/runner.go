@@ -135,7 +135,7 @@ func (r *runner) untilDue() time.Duration {
 
 // tryCandidate connects to the target that is wanted, beside the one in use.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
-	s, err := openSession(r.want.target, r.inUse)
+	s, err := openSession(r.want.target, r.inUse, r.link.options.Proxy)
 	if err != nil {
 		r.candidateFailed(verdict{reason: hubv1.ReasonKubeconfigInvalid, message: err.Error()})
 		return

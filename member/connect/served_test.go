@@ -93,7 +93,7 @@ func TestWhatAClusterServes(t *testing.T) {
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			s, err := openSession(target, nil)
+			s, err := openSession(target, nil, nil)
 			must(t, err)
 			t.Cleanup(s.pool.close)
 			got, err := readServed(t.Context(), newLine(s), target.server, kinds, tc.known)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,9 @@ var (
 	errRedirect   = errors.New("the server answered with a redirect, which is not followed")
 )
 
+// proxyFunc is the proxy of a request; nil if there is none.
+type proxyFunc func(*http.Request) (*url.URL, error)
+
 // pool holds the connections to one target. It is our own and not client-go's cache of transports, which is global and
 // keyed by certificate: a pool goes, with all its connections, when its link or its credentials do.
 type pool struct {
@@ -42,7 +46,7 @@ type pool struct {
 	closed bool
 }
 
-func newPool(t target) (*pool, error) {
+func newPool(t target, proxy proxyFunc) (*pool, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(t.ca))
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: t.serverName}
@@ -54,16 +58,16 @@ func newPool(t target) (*pool, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	p := &pool{conns: map[net.Conn]struct{}{}}
-	p.requests, p.watches = p.transport(config.Clone()), p.transport(config.Clone())
+	p.requests, p.watches = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
 	p.watches.ResponseHeaderTimeout = headerTimeout
 	return p, nil
 }
 
 // transport notices within 15 s that the other side is gone, also if no packet says so: a connection without traffic is
 // pinged, and one whose ping is not answered is closed with all its streams.
-func (p *pool) transport(config *tls.Config) *http.Transport {
+func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxy,
 		DialContext:            p.dial,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTimeout,
@@ -138,7 +142,7 @@ type session struct {
 }
 
 // openSession takes over the connections of before if only the token differs. It dials nothing yet.
-func openSession(t target, before *session) (*session, error) {
+func openSession(t target, before *session, proxy proxyFunc) (*session, error) {
 	if before != nil {
 		same := t
 		same.token = before.target.token
@@ -146,7 +150,7 @@ func openSession(t target, before *session) (*session, error) {
 			return &session{target: t, pool: before.pool}, nil
 		}
 	}
-	p, err := newPool(t)
+	p, err := newPool(t, proxy)
 	if err != nil {
 		return nil, err
 	}
