@@ -60,7 +60,8 @@ func (r *run) wasThere(w *wanted) bool {
 	}
 	// The row may speak of a withdrawal that was decided before this target was wanted again.
 	row := r.binding.BindingStatus().Row(r.target.Name)
-	return row.Reason != hubv1.ReasonDeleting || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
+	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
+	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
 }
 
 // finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or from the row.

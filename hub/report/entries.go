@@ -187,7 +187,7 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 
 // underWay are reasons for which nobody has to do anything, or somebody asked.
 var underWay = map[string]bool{
-	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
+	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonFinalizersRemain: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 

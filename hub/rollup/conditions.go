@@ -54,7 +54,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 		count++
 		switch row := rows[i]; {
 		case t.State == hubv1.TargetPresent && row.Applied == metav1.ConditionTrue, row.Reason == hubv1.ReasonWithdrawn:
-		case row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting:
+		case row.Reason == hubv1.ReasonPending, row.Reason == hubv1.ReasonDeleting, row.Reason == hubv1.ReasonFinalizersRemain:
 			waiting = append(waiting, row)
 		case row.Applied == metav1.ConditionUnknown:
 			unknown = append(unknown, row)

@@ -119,7 +119,11 @@ func known(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 }
 
 func refusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
-	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden})
+	return rowSays(b, cluster, hubv1.ReasonForbidden, "")
+}
+
+func rowSays(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
+	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: reason, Message: message})
 	return b
 }
 

@@ -353,6 +353,22 @@ func TestDecide(t *testing.T) {
 			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
 			left: []string{"eu: the cluster refuses the withdrawal (Forbidden) and is abandoned (spec.leave.whenUnreachable)"},
 		},
+		"a cluster where finalizers keep the copy is abandoned when its time is up, and they are named": {
+			in: given{binding: rowSays(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu", hubv1.ReasonFinalizersRemain, "Widget shop/web waits for its finalizers a.b/c"),
+				uid: "a", placements: only(policy("web", named("sg"))), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(60)), cluster("sg")}},
+			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+			left: []string{"eu: Widget shop/web waits for its finalizers a.b/c and is abandoned (spec.leave.whenUnreachable)"},
+		},
+		"a cluster where finalizers keep the copy is waited for until its time is up": {
+			in: given{binding: rowSays(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu", hubv1.ReasonFinalizersRemain, "it waits"),
+				uid: "a", placements: only(policy("web", named("sg"))), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(90)), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled, again: 30 * time.Second,
+		},
+		"a withdrawal that is under way without a hindrance is never abandoned": {
+			in: given{binding: rowSays(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu", hubv1.ReasonDeleting, "to be withdrawn"),
+				uid: "a", placements: only(policy("web", named("sg"))), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(0)), cluster("sg")}},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonClusterLeaving, orphan), present("sg")}, reason: hubv1.ReasonScheduled,
+		},
 		"a cluster that refuses the withdrawal is waited for unless it is to be abandoned": {
 			in: given{binding: refusedRow(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu"), uid: "a", placements: only(policy("web", named("sg"))),
 				clusters: []*hubv1.MemberCluster{cluster("eu", leaving("")), cluster("sg")}},

@@ -41,12 +41,12 @@ func (f facts) next(p *plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindin
 		if e.State != hubv1.TargetAbsent {
 			e = f.absent(e, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
 		}
-		refusal := f.refusal(before)
-		if wait, abandon := f.abandons(c, refusal != ""); abandon {
+		hindrance := f.hindrance(before)
+		if wait, abandon := f.abandons(c, hindrance != ""); abandon {
 			switch {
 			case wait > 0 || f.withdrawn(e):
-			case refusal != "":
-				return e, true, "the cluster refuses the withdrawal (" + refusal + ") and is abandoned (spec.leave.whenUnreachable)"
+			case hindrance != "":
+				return e, true, hindrance + " and is abandoned (spec.leave.whenUnreachable)"
 			default:
 				return e, true, "the cluster does not answer and is abandoned (spec.leave.whenUnreachable)"
 			}
@@ -62,21 +62,27 @@ func (f facts) next(p *plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindin
 // refusals are reasons of a withdrawal that a cluster answers and does not carry out: only its admin can change that.
 var refusals = map[string]bool{hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true}
 
-// refusal is the reason for which the cluster of an Absent entry does not withdraw the copy, or empty.
-func (f facts) refusal(e hubv1.BindingTarget) string {
+// hindrance says why a cluster that answers does not withdraw the copy of an Absent entry, or is empty: it refuses to, or others' finalizers keep the copy.
+func (f facts) hindrance(e hubv1.BindingTarget) string {
 	if e.State != hubv1.TargetAbsent || f.binding == nil {
 		return ""
 	}
-	if row := f.binding.BindingStatus().Row(e.Name); row != nil && refusals[row.Reason] {
-		return row.Reason
+	row := f.binding.BindingStatus().Row(e.Name)
+	switch {
+	case row == nil:
+		return ""
+	case row.Reason == hubv1.ReasonFinalizersRemain:
+		return row.Message
+	case refusals[row.Reason]:
+		return "the cluster refuses the withdrawal (" + row.Reason + ")"
 	}
 	return ""
 }
 
 // abandons says whether a leaving cluster is to be given up, and how long from now.
-func (f facts) abandons(c *hubv1.MemberCluster, refused bool) (wait time.Duration, abandon bool) {
+func (f facts) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
-	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !away(c) && !refused {
+	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !away(c) && !hindered {
 		return 0, false
 	}
 	seconds := int32(standard)

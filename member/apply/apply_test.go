@@ -352,7 +352,7 @@ func TestADeletingObjectIsWaitedFor(t *testing.T) {
 	w.apply(in, written)
 	w.edit(`{"metadata":{"finalizers":["example.com/slow"]}}`)
 	w.delete()
-	out := w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), failed(hubv1.ReasonDeleting, member.RetrySlowly))
+	out := w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), failed(hubv1.ReasonFinalizersRemain, member.RetrySlowly))
 	if !strings.Contains(out.Message, "example.com/slow") {
 		t.Error(out.Message)
 	}

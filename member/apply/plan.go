@@ -235,7 +235,7 @@ func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured,
 
 func deleting(t target, live *unstructured.Unstructured) member.Outcome {
 	if f := live.GetFinalizers(); len(f) > 0 {
-		return refused(hubv1.ReasonDeleting, member.RetrySlowly, "%s is being deleted on the cluster and waits for its finalizers %s",
+		return refused(hubv1.ReasonFinalizersRemain, member.RetrySlowly, "%s is being deleted on the cluster and waits for its finalizers %s",
 			t, strings.Join(f[:min(len(f), 3)], ", "))
 	}
 	return refused(hubv1.ReasonDeleting, member.RetrySlowly, "%s is being deleted on the cluster", t)

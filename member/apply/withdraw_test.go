@@ -51,7 +51,7 @@ func TestWithdrawWaitsForFinalizers(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	w.edit(`{"metadata":{"finalizers":["example.com/slow"]}}`)
-	waiting := result{metav1.ConditionFalse, hubv1.ReasonDeleting, true, member.RetrySlowly}
+	waiting := result{metav1.ConditionFalse, hubv1.ReasonFinalizersRemain, true, member.RetrySlowly}
 	if out := w.withdraw(w.withdrawal(), waiting); !strings.Contains(out.Message, "example.com/slow") || out.UID == "" {
 		t.Errorf("%+v", out)
 	}
@@ -61,7 +61,7 @@ func TestWithdrawWaitsForFinalizers(t *testing.T) {
 		}
 		return nil
 	}
-	w.withdraw(w.withdrawal(), failed(hubv1.ReasonDeleting, member.RetrySlowly))
+	w.withdraw(w.withdrawal(), failed(hubv1.ReasonFinalizersRemain, member.RetrySlowly))
 	w.edit(`{"metadata":{"finalizers":null}}`)
 	w.withdraw(w.withdrawal(), wasGone)
 }
@@ -71,7 +71,7 @@ func TestWithdrawInTheForegroundWaits(t *testing.T) {
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 	in := w.withdrawal()
 	in.Propagation = metav1.DeletePropagationForeground
-	w.withdraw(in, result{metav1.ConditionFalse, hubv1.ReasonDeleting, true, member.RetrySlowly})
+	w.withdraw(in, result{metav1.ConditionFalse, hubv1.ReasonFinalizersRemain, true, member.RetrySlowly})
 	if f := w.get().GetFinalizers(); len(f) != 1 || f[0] != "foregroundDeletion" {
 		t.Errorf("finalizers %v", f)
 	}

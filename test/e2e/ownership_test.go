@@ -282,7 +282,7 @@ func TestPropagationDecidesWhetherDependentsGoFirst(t *testing.T) {
 			must(t, suite.Hub.Delete(t.Context(), d.DeepCopy()))
 			if propagation == metav1.DeletePropagationForeground {
 				eventually(t, normal, func() error {
-					return rowTells(t.Context(), d, metav1.ConditionFalse, hubv1.ReasonDeleting, metav1.FinalizerDeleteDependents)
+					return rowTells(t.Context(), d, metav1.ConditionFalse, hubv1.ReasonFinalizersRemain, metav1.FinalizerDeleteDependents)
 				})
 				must(t, release())
 			}
