@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// failuresInARow open the circuit.
+	// failuresInARow open the circuit if the last good answer is more than slowCall ago. Of a member that fails a share of its calls only the
+	// pace is lowered.
 	failuresInARow = 5
 	pauseFirst     = 200 * time.Millisecond
 	pauseMost      = 60 * time.Second
@@ -25,7 +26,8 @@ const (
 //
 // A kind that has not failed yet is tried at once all the same: what fails may be one kind's doing.
 type circuit struct {
-	failures int // in a row
+	failures int       // in a row
+	good     time.Time // the last answer that was none
 	open     bool
 	opened   time.Time // when it was opened, or a trial failed: what began before then says nothing new
 	until    time.Time // no trial before
@@ -71,6 +73,7 @@ func (c *circuit) leave(kind schema.GroupKind, began, now time.Time, o member.Ou
 	if !isFault(o) {
 		release = c.open
 		c.reset()
+		c.good = now
 		return false, release
 	}
 	c.failures++
@@ -81,7 +84,7 @@ func (c *circuit) leave(kind schema.GroupKind, began, now time.Time, o member.Ou
 	switch {
 	case o.Reason == hubv1.ReasonThrottled:
 		c.until = now.Add(jitter(max(o.After, pauseFirst)))
-	case c.open || c.failures >= failuresInARow:
+	case c.open || c.failures >= failuresInARow && now.Sub(c.good) > slowCall:
 		c.pause = min(max(2*c.pause, pauseFirst), pauseMost)
 		c.until = now.Add(jitter(max(c.pause, o.After)))
 	default:

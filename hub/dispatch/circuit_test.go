@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -79,6 +80,37 @@ func TestTheCircuitOpensWhenTheMemberFails(t *testing.T) {
 				t.Error("two may be tried at a time")
 			}
 		})
+	}
+}
+
+// TestAShareOfFailuresOpensNoCircuit has a member that fails calls by chance, a hundred of which are made in a second, and then all of them.
+func TestAShareOfFailuresOpensNoCircuit(t *testing.T) {
+	for _, percent := range []int{10, 50, 75} {
+		chance := rand.New(rand.NewPCG(1, uint64(percent)))
+		c, at := &circuit{}, now
+		call := func(o member.Outcome) {
+			at = at.Add(10 * time.Millisecond)
+			c.leave(kind.GroupKind(), at, at, o)
+		}
+		call(written)
+		for i := range 2000 {
+			o := written
+			if chance.IntN(100) < percent {
+				o = broken
+			}
+			if call(o); c.open {
+				t.Fatalf("%d %% of failures have opened it after %d calls", percent, i)
+			}
+		}
+		died := at
+		for range 1000 {
+			if call(broken); c.open {
+				break
+			}
+		}
+		if wait := at.Sub(died); !c.open || wait > slowCall+time.Second {
+			t.Errorf("after %d %%: open is %v %s after the member has died", percent, c.open, wait)
+		}
 	}
 }
 

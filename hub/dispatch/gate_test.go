@@ -3,8 +3,10 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,6 +67,32 @@ func TestBadMembersHarmNobody(t *testing.T) {
 		}
 		m.mu.Unlock()
 	}
+}
+
+// TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake has an answer of 500 to every other call, by chance.
+func TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake(t *testing.T) {
+	const objects = 125
+	var mu sync.Mutex
+	chance := rand.New(rand.NewPCG(7, 7))
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		if chance.IntN(2) == 0 {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "500", Retry: member.RetrySoon}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
+	}}
+	w := newWorld(t, m)
+	w.engage()
+	for i := range objects {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	w.eventually(28*time.Second, func() string {
+		if n := w.holds("eu"); n < objects*3/4 {
+			return fmt.Sprintf("%d of %d objects", n, objects)
+		}
+		return ""
+	})
 }
 
 // TestAMemberThatIsMendedGetsAll shows that what the open circuit held goes on, without a wake from outside.
