@@ -55,7 +55,7 @@ type common struct {
 	taken, adopted  bool
 }
 
-// pack leaves out of the last outcome only what it did: that it wrote, and over whom.
+// pack leaves out of the last outcome only what it did: that it wrote, and over whom; and Newer, which comes with no outcome that is remembered.
 func (m memory) pack() *kept {
 	o := m.last
 	return &kept{

@@ -33,7 +33,7 @@ func TestAMemoryIsKeptWhole(t *testing.T) {
 	}
 	set(reflect.ValueOf(want))
 	full := want.last
-	full.Wrote, full.Drifted = true, []member.FieldDrift{{}}
+	full.Wrote, full.Drifted, full.Newer = true, []member.FieldDrift{{}}, member.Newer{SameObject: true}
 	set(reflect.ValueOf(full))
 	if diff := cmp.Diff(want, want.pack().memory(), cmp.AllowUnexported(memory{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
