@@ -30,6 +30,7 @@ breaches=(
 	"member/values    k8s.io/client-go/rest"
 	"hub/admission    $hanse/hub/dispatch"
 	"hub/certificate  $hanse/hub/admission"
+	"hub/protect      $hanse/hub/schedule"
 	"member/apply     $hanse/placement"
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"

@@ -12,6 +12,7 @@
 //	                                            hub/memberview  what users may see of members
 //	                                            hub/admission   which policies the hub takes
 //	                                            hub/certificate by which the API server knows who reviews them
+//	                                            hub/protect     what the API server does not delete without being told
 package hub
 
 import (
@@ -41,6 +42,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/policystatus"
+	"github.com/hanse-dev/hanse/hub/protect"
 	"github.com/hanse-dev/hanse/hub/report"
 	"github.com/hanse-dev/hanse/hub/schedule"
 	"github.com/hanse-dev/hanse/hub/shard"
@@ -80,6 +82,8 @@ type Options struct {
 	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where other replicas reach
 	// it; empty means there, too.
 	ViewAddress, ViewHost string
+	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from deletion; below zero none is.
+	ProtectedCopies int
 }
 
 // LeaseName is the name of the Lease that the leading process holds.
@@ -253,6 +257,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		func() error { return reporter.SetupWithManager(mgr) },
 		func() error { return members.SetupWithManager(mgr) },
 		func() error { return policies.SetupWithManager(ctx, mgr) },
+		func() error { return addProtection(mgr, o, store) },
 		func() error { return dispatcher.Watch(ctx, mgr.GetCache()) },
 		func() error { return wishes.watch(ctx, mgr.GetCache()) },
 		func() error { return known.Watch(ctx, mgr.GetCache()) },
@@ -275,6 +280,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		}
 	}
 	return nil
+}
+
+// addProtection adds the keeper of the names that are protected from deletion.
+func addProtection(mgr manager.Manager, o Options, store *templates.Store) error {
+	if o.ProtectedCopies < 0 {
+		return nil
+	}
+	return protect.New(protect.Options{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store, Namespace: o.Namespace,
+		Limit: o.ProtectedCopies,
+	}).SetupWithManager(mgr)
 }
 
 // followTemplates wakes what follows a hub object that has changed.

@@ -128,7 +128,6 @@ const (
 	ReasonNamespaceMissing   = "NamespaceMissing"
 	ReasonNamespaceRefused   = "NamespaceRefused"
 	ReasonNamespaceTerminate = "NamespaceTerminating"
-<<<<<<< HEAD
 	// ReasonSecretTypeRefused and ReasonPodSecurityViolation: the object is not written, see package tenancy.
 	ReasonSecretTypeRefused    = "SecretTypeRefused"
 	ReasonPodSecurityViolation = "PodSecurityViolation"
@@ -137,7 +136,7 @@ const (
 	ReasonServerError          = "ServerError"
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
-	ReasonFinalizersRemain = "FinalizersRemain" // the copy is being deleted and waits for finalizers that are not the hub's
+	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers that are not the hub's
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
@@ -150,25 +149,6 @@ const (
 	ReasonDiffers              = "Differs"       // apply.mode is ReportOnly: these fields would change
 	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the object would be made
 	ReasonHubIsOlder           = "HubIsOlder"    // the copy was written by a later state of the hub, see docs/backup.md
-=======
-	ReasonContested          = "Contested"
-	ReasonPaused             = "Paused"
-	ReasonServerError        = "ServerError"
-	ReasonTooLarge           = "TooLarge"
-	ReasonDeleting           = "Deleting"
-	ReasonFinalizersRemain   = "FinalizersRemain" // the copy is being deleted and waits for finalizers that are not the hub's
-	ReasonWithdrawn          = "Withdrawn"
-	ReasonIsTemplate         = "IsTemplate"
-	ReasonClusterMissing     = "ClusterMissing"
-	ReasonTemplateMissing    = "TemplateMissing"
-	ReasonCompleted          = "Completed"     // the copy ran to completion and is not made anew
-	ReasonNotRecreated       = "NotRecreated"  // the copy vanished and apply.recreate is Never
-	ReasonFieldsDropped      = "FieldsDropped" // applied without fields that the member does not know
-	ReasonAutoscaled         = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
-	ReasonInSync             = "InSync"        // apply.mode is ReportOnly: nothing would change
-	ReasonDiffers            = "Differs"       // apply.mode is ReportOnly: these fields would change
-	ReasonMissing            = "Missing"       // apply.mode is ReportOnly: the object would be made
->>>>>>> 319df4a (Abandon a leaving cluster where finalizers keep a copy)
 )
 
 // Reasons of StatusWritten and RowsTruncated.

@@ -43,6 +43,13 @@ const (
 	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object alone until then.
 	PauseAnnotation = Prefix + "pause"
 
+	// DeletionProtectionLabel with the value "true" on a hub object lets the object, its namespace and its CustomResourceDefinition be deleted only
+	// with an AllowDeletionAnnotation. The chart's policies enforce it.
+	DeletionProtectionLabel = Prefix + "deletion-protection"
+
+	// AllowDeletionAnnotation on a protected object, with the object's uid as value, lets it be deleted.
+	AllowDeletionAnnotation = Prefix + "allow-deletion"
+
 	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
 	WithdrawFinalizer = Prefix + "withdraw"
 

@@ -50,6 +50,7 @@ func run() error {
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
 	proxied := flag.Bool("proxy-from-environment", false, "Connect to members and to the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
+	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "Above this number of copies a namespace or CustomResourceDefinition is named in the ConfigMap hanse-protected, by which the API server protects it from deletion; below 0 none is.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)

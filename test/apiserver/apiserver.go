@@ -45,14 +45,18 @@ func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) i
 
 // Hub is an environment that serves the kinds of Hanse, and those of the folders.
 func Hub(folders ...string) *envtest.Environment {
+	return &envtest.Environment{
+		CRDDirectoryPaths: append(folders, filepath.Join(Root(), "charts", "hanse-hub", "files", "crds")), ErrorIfCRDPathMissing: true,
+	}
+}
+
+// Root is the folder of the repository, from the folder of the test's package.
+func Root() string {
 	root := "."
 	for {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
+			return root
 		}
 		root = filepath.Join("..", root)
-	}
-	return &envtest.Environment{
-		CRDDirectoryPaths: append(folders, filepath.Join(root, "charts", "hanse-hub", "files", "crds")), ErrorIfCRDPathMissing: true,
 	}
 }

@@ -1,76 +1,20 @@
 package command
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-)
 
-// render does what helm does, as far as templates of RBAC need it.
-func render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../charts", path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := template.New(path).Funcs(template.FuncMap{
-		"include": func(name string, _ any) string {
-			if strings.HasSuffix(name, ".namespace") {
-				return "hanse-system"
-			}
-			return "test: test"
-		},
-		"nindent": func(n int, s string) string {
-			return "\n" + strings.Repeat(" ", n) + strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", n))
-		},
-		"toJson": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
-		"toYaml": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
-		"quote":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
-		"default": func(standard, v any) any {
-			if v == nil || v == "" {
-				return standard
-			}
-			return v
-		},
-	}).Parse(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := parsed.Execute(&out, map[string]any{"Values": values, "Release": map[string]any{"Name": "hanse"}, "Chart": map[string]any{"AppVersion": "v1"}}); err != nil {
-		t.Fatal(err)
-	}
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLOrJSONDecoder(&out, 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		if err := decoder.Decode(&o.Object); errors.Is(err, io.EOF) {
-			return objects
-		} else if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		if o.Object != nil {
-			objects = append(objects, o)
-		}
-	}
-}
+	"github.com/hanse-dev/hanse/test/charts"
+)
 
 func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 	for name, create := range map[string]bool{"with namespaces on demand": true, "without namespaces on demand": false} {
 		t.Run(name, func(t *testing.T) {
-			objects := render(t, "hanse-member/templates/clusterrole.yaml", map[string]any{
+			objects := charts.Render(t, "hanse-member/templates/clusterrole.yaml", map[string]any{
 				"createNamespaces": create, "listWorkloads": create,
 				"grantedKinds": []any{map[string]any{"apiGroups": []string{"apps"}, "resources": []string{"deployments", "statefulsets"}}},
 			})
@@ -91,7 +35,7 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 
 func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	granted := map[string][]rbacv1.PolicyRule{}
-	for _, o := range render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
+	for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
 		var role rbacv1.ClusterRole // a Role has rules, too
 		switch o.GetKind() {
 		case "ClusterRole", "Role":

@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 // settings is a ConfigMap of the hub with a binding for two clusters.
@@ -171,7 +172,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 		asTenant(func(out string) bool {
 			return strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "live"))
 		})
-		for _, o := range render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
+		for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
 			if o.GetKind() == "Role" {
 				apply(t, onHub, o)
 			}

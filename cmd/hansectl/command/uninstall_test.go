@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 // asHook are the flags that make a command run as the ServiceAccount of the chart's hook.
@@ -26,7 +27,7 @@ var asHook = []string{"--as", "system:serviceaccount:hanse-system:hanse-uninstal
 func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {
 	fresh(t)
 	ctx := t.Context()
-	for _, o := range render(t, "hanse-hub/templates/uninstall-hook.yaml", map[string]any{
+	for _, o := range charts.Render(t, "hanse-hub/templates/uninstall-hook.yaml", map[string]any{
 		"uninstallHook": map[string]any{"enabled": true, "image": map[string]any{"repository": "hansectl", "tag": "", "pullPolicy": "Always"}},
 	}) {
 		if o.GetKind() == "Job" {

@@ -1,0 +1,246 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
+)
+
+// Name of the ConfigMap.
+const Name = "hanse-protected"
+
+const (
+	// gatherFor is how long changes are gathered.
+	gatherFor = time.Second
+	// lookEvery is how often the ConfigMap is read although nothing changed: a user may have edited it.
+	lookEvery = 10 * time.Minute
+	// unknownEvery is how often kinds are looked at whose objects have not been read.
+	unknownEvery = 10 * time.Second
+)
+
+// Templates are the hub's own objects.
+type Templates interface {
+	// Head returns a hub object with its labels; it is shared and must not be changed.
+	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
+	// State of a kind; false if it is not watched.
+	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// OnChange and OnState register functions that are told of changes of objects and of kinds, before the manager starts.
+	OnChange(func(hubv1.ObjectIdentity))
+	OnState(func(schema.GroupKind))
+}
+
+// Options of a Keeper. All are required.
+type Options struct {
+	// Client writes the ConfigMap. APIReader reads it uncached.
+	Client    client.Client
+	APIReader client.Reader
+	Mapper    meta.RESTMapper
+	Templates Templates
+	// Namespace of the ConfigMap.
+	Namespace string
+	// Limit is the number of copies above which a name is protected.
+	Limit int
+}
+
+// Keeper keeps the ConfigMap while this process leads.
+type Keeper struct {
+	options Options
+
+	mu       sync.Mutex
+	tally    *tally
+	labelled sets.Set[hubv1.ObjectIdentity] // objects that carried the label when last told of
+	listed   []func() bool                  // whether the first bindings of each kind are counted
+	queue    workqueue.TypedRateLimitingInterface[string]
+
+	// Of Reconcile alone.
+	last    map[string]string // what the ConfigMap said when last read or written
+	lookNow time.Time         // when it is to be read again
+}
+
+// New returns a Keeper that does nothing until SetupWithManager.
+func New(o Options) *Keeper {
+	return &Keeper{options: o, tally: newTally(), labelled: sets.New[hubv1.ObjectIdentity]()}
+}
+
+// SetupWithManager adds the controller, which works while this process is the leader.
+func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
+	k.options.Templates.OnChange(k.objectChanged)
+	k.options.Templates.OnState(func(schema.GroupKind) { k.wake() })
+	yes := true
+	c, err := controller.NewTyped("protect", mgr, controller.TypedOptions[string]{
+		Reconciler: k, NeedLeaderElection: &yes, RecoverPanic: &yes,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[string](gatherFor, time.Minute),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller of protected names: %w", err)
+	}
+	start := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) error {
+		k.mu.Lock()
+		k.queue = queue
+		k.mu.Unlock()
+		for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
+			informer, err := mgr.GetCache().GetInformer(ctx, kind)
+			if err != nil {
+				return fmt.Errorf("watching %T: %w", kind, err)
+			}
+			told, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc:    func(o any) { k.bindingChanged(nil, o) },
+				UpdateFunc: k.bindingChanged,
+				DeleteFunc: func(o any) { k.bindingChanged(o, nil) },
+			})
+			if err != nil {
+				return fmt.Errorf("watching %T: %w", kind, err)
+			}
+			k.mu.Lock()
+			k.listed = append(k.listed, told.HasSynced)
+			k.mu.Unlock()
+		}
+		k.wake()
+		return nil
+	}
+	if err := c.Watch(source.TypedFunc[string](start)); err != nil {
+		return fmt.Errorf("starting the controller of protected names: %w", err)
+	}
+	return nil
+}
+
+func (k *Keeper) wake() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.queue != nil {
+		k.queue.AddAfter(Name, gatherFor)
+	}
+}
+
+func (k *Keeper) bindingChanged(before, after any) {
+	k.mu.Lock()
+	changed := k.tally.count(bindingOf(before), bindingOf(after))
+	k.mu.Unlock()
+	if changed {
+		k.wake()
+	}
+}
+
+func bindingOf(o any) hubv1.BindingObject {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	b, _ := o.(hubv1.BindingObject)
+	return b
+}
+
+// objectChanged keeps which objects are labelled, in every replica.
+func (k *Keeper) objectChanged(id hubv1.ObjectIdentity) {
+	is := k.isLabelled(id)
+	k.mu.Lock()
+	was := k.labelled.Has(id)
+	if is {
+		k.labelled.Insert(id)
+	} else {
+		k.labelled.Delete(id)
+	}
+	k.mu.Unlock()
+	if is != was {
+		k.wake()
+	}
+}
+
+func (k *Keeper) isLabelled(id hubv1.ObjectIdentity) bool {
+	o, found := k.options.Templates.Head(id)
+	return found && o.GetLabels()[hubv1.DeletionProtectionLabel] == "true"
+}
+
+// Reconcile writes what has changed.
+func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, error) {
+	wanted, known, counted := k.wanted()
+	if !counted {
+		return reconcile.Result{RequeueAfter: gatherFor}, nil
+	}
+	again := reconcile.Result{RequeueAfter: lookEvery}
+	if !known {
+		again.RequeueAfter = unknownEvery
+	}
+	now := time.Now()
+	if now.Before(k.lookNow) && maps.Equal(k.last, merged(k.last, wanted, known)) {
+		return again, nil
+	}
+	is := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: k.options.Namespace, Name: Name}
+	if err := k.options.APIReader.Get(ctx, key, is); apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).V(1).Info("There is no ConfigMap to name what is protected from deletion", "configMap", key)
+		return again, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	will := is.DeepCopy()
+	will.Data = merged(is.Data, wanted, known)
+	if !maps.Equal(is.Data, will.Data) {
+		if err := k.options.Client.Patch(ctx, will, client.MergeFrom(is)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing %d protected names to ConfigMap %s: %w", len(wanted), key, err)
+		}
+	}
+	k.last, k.lookNow = merged(is.Data, wanted, known), now.Add(lookEvery)
+	return again, nil
+}
+
+// merged is what is wanted. While not everything is known, what is said already stays.
+func merged(is, wanted map[string]string, known bool) map[string]string {
+	out := maps.Clone(wanted)
+	if !known {
+		maps.Copy(out, is)
+	}
+	return out
+}
+
+// wanted is what the ConfigMap has to say; known is false while the labels of some objects are not, counted while bindings are still to be counted.
+func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
+	k.mu.Lock()
+	counted = len(k.listed) > 0
+	for _, listed := range k.listed {
+		counted = counted && listed()
+	}
+	now := tally{namespaces: maps.Clone(k.tally.namespaces), kinds: maps.Clone(k.tally.kinds)}
+	labelled := k.labelled.UnsortedList()
+	k.mu.Unlock()
+	known = true
+	for kind := range now.kinds {
+		state, watched := k.options.Templates.State(kind)
+		known = known && watched && (state.Told || state.Reason != "")
+	}
+	labelled = slices.DeleteFunc(labelled, func(id hubv1.ObjectIdentity) bool { return !k.isLabelled(id) })
+	return now.protected(k.options.Limit, labelled, k.definition), known, counted
+}
+
+// definition is the name of a kind's CustomResourceDefinition. A built-in kind of a group gets a name that no definition has.
+func (k *Keeper) definition(kind schema.GroupKind) string {
+	if kind.Group == "" {
+		return ""
+	}
+	mapping, err := k.options.Mapper.RESTMapping(kind)
+	if err != nil {
+		return "" // it is not served: there is no definition to delete
+	}
+	return mapping.Resource.GroupResource().String()
+}

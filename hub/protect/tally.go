@@ -1,0 +1,106 @@
+package protect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// tally counts the placed copies of the objects of each namespace and kind.
+type tally struct {
+	namespaces map[string]int
+	kinds      map[schema.GroupKind]int
+}
+
+func newTally() *tally {
+	return &tally{namespaces: map[string]int{}, kinds: map[schema.GroupKind]int{}}
+}
+
+// count takes a binding as it was out of the sums and as it is into them; nil is none. It says whether a sum changed.
+func (t *tally) count(before, after hubv1.BindingObject) bool {
+	was, is := copies(before), copies(after)
+	if was == is {
+		return false // no binding changes its object
+	}
+	b := cmp.Or(after, before)
+	add(t.kinds, b.BindingSpec().ObjectRef.GroupVersionKind().GroupKind(), is-was)
+	if ns := b.GetNamespace(); ns != "" {
+		add(t.namespaces, ns, is-was)
+	}
+	return true
+}
+
+func add[K comparable](sums map[K]int, key K, n int) {
+	if sums[key] += n; sums[key] <= 0 {
+		delete(sums, key)
+	}
+}
+
+// copies is the number of clusters that hold the object of a binding, or are to.
+func copies(b hubv1.BindingObject) int {
+	if b == nil {
+		return 0
+	}
+	n := 0
+	for _, target := range b.BindingSpec().Clusters {
+		if target.State != hubv1.TargetAbsent {
+			n++
+		}
+	}
+	return n
+}
+
+// protected is what the ConfigMap has to say: of each name what it holds. definition is the name of the CustomResourceDefinition of a kind, empty
+// if it has none.
+func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
+	out := map[string]string{}
+	note := func(name string, n int) {
+		if name != "" && n > limit {
+			out[name] = fmt.Sprintf("more than %d placed copies", step(n, limit))
+		}
+	}
+	for name, n := range t.namespaces {
+		note(name, n)
+	}
+	for kind, n := range t.kinds {
+		note(definition(kind), n)
+	}
+	slices.SortFunc(labelled, func(a, b hubv1.ObjectIdentity) int { return cmp.Compare(text(a), text(b)) })
+	for _, id := range labelled {
+		if t.kinds[id.GroupKind()] == 0 {
+			continue
+		}
+		for _, name := range []string{id.Namespace, definition(id.GroupKind())} {
+			if _, noted := out[name]; name != "" && !noted {
+				out[name] = fmt.Sprintf("%s with the label %s", text(id), hubv1.DeletionProtectionLabel)
+			}
+		}
+	}
+	return out
+}
+
+// text is such as "Widget.test.hanse.dev a/b".
+func text(id hubv1.ObjectIdentity) string {
+	name := id.Name
+	if id.Namespace != "" {
+		name = id.Namespace + "/" + name
+	}
+	return id.GroupKind().String() + " " + name
+}
+
+// step is the largest number below n of 1, 2, 5, 10, 20, 50 and so on, and not below the limit.
+func step(n, limit int) int {
+	out := limit
+	for scale := 1; scale < n; scale *= 10 {
+		for _, digit := range []int{1, 2, 5} {
+			if digit*scale < n {
+				out = max(out, digit*scale)
+			}
+		}
+	}
+	return out
+}

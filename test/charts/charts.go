@@ -1,0 +1,69 @@
+// Package charts renders templates of the charts for tests that want the objects without helm.
+package charts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// Render does what helm does, as far as templates of RBAC and of admission policies need it. The path is that of a template below charts/.
+func Render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := template.New(path).Funcs(template.FuncMap{
+		"include": func(name string, _ any) string {
+			if strings.HasSuffix(name, ".namespace") {
+				return "hanse-system"
+			}
+			return "test: test"
+		},
+		"nindent": func(n int, s string) string {
+			return "\n" + strings.Repeat(" ", n) + strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", n))
+		},
+		"toJson": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
+		"toYaml": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
+		"quote":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
+		"join": func(separator string, v []string) string { return strings.Join(v, separator) },
+		"default": func(standard, v any) any {
+			if v == nil || v == "" {
+				return standard
+			}
+			return v
+		},
+	}).Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, map[string]any{"Values": values, "Release": map[string]any{"Name": "hanse"}, "Chart": map[string]any{"AppVersion": "v1"}}); err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(&out, 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		if err := decoder.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if o.Object != nil {
+			objects = append(objects, o)
+		}
+	}
+}
