@@ -74,6 +74,12 @@ type MemberClusterSpec struct {
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
+	// requirePlaceVerb lets only authors who have the verb place on this MemberCluster place objects here. The webhook asks for it when a placement
+	// is made or its spec changes and its names and labels select this cluster. Placements that are stored already are not asked again, and neither is
+	// one that selects the cluster only later. Default false: who may write placements may place objects here.
+	// +optional
+	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
+
 	// leave says what becomes of the objects on the cluster when this MemberCluster is deleted.
 	// Unset: they stay (Orphan), and the deletion waits for the cluster to answer.
 	// +optional

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -189,7 +190,11 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 	if err != nil {
 		return err
 	}
-	if err := r.demand(ctx, who, append(needs, adoption(p.PlacementSpec())...)); err != nil {
+	clusters, err := r.placing(ctx, &p.PlacementSpec().Clusters)
+	if err != nil {
+		return err
+	}
+	if err := r.demand(ctx, who, slices.Concat(needs, adoption(p.PlacementSpec()), clusters)); err != nil {
 		return err
 	}
 	if err := r.options.Readable(p); err != nil {

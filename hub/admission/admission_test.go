@@ -516,9 +516,18 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 		},
 		"no adoption": {policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: Never}`), want: select4, lacks: "adopt"},
 		"adoption on clusters by label: on all": {
-			policy: placement(`clusters: {labelSelector: {}}, apply: {adoption: Always}`),
+			policy: placement(`clusters: {labelSelector: {}, excludedNames: [us-1]}, apply: {adoption: Always}`),
 			want:   "adopt memberclusters.hanse.dev|" + select4, lacks: "adopt", says: "adopt memberclusters.hanse.dev in the whole cluster",
 		},
+		"a cluster that asks for it, by name": {
+			policy: placement(`clusters: {names: [eu-1, us-1]}`), want: strings.Replace(select4, "|update", "|place memberclusters.hanse.dev us-1|update", 1),
+			lacks: "place", says: "place memberclusters.hanse.dev us-1 in the whole cluster: spec.requirePlaceVerb of the MemberCluster asks for it",
+		},
+		"a cluster that asks for it, by label": {
+			policy: placement(`clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: us}}, expression: "false"}`),
+			want:   strings.Replace(select4, "|update", "|place memberclusters.hanse.dev us-1|update", 1), lacks: "place", says: "place memberclusters.hanse.dev us-1",
+		},
+		"a cluster that asks for it and is excluded": {policy: placement(`clusters: {labelSelector: {}, excludedNames: [us-1]}`), want: select4, lacks: "place"},
 		"an override policy": {
 			policy: policy(`[{name: a, mergePatch: {spec: {size: large}}}]`),
 			want:   strings.Replace(select4, "|update", "|override placements.hanse.dev shop|update", 1), lacks: "override", says: "override placements.hanse.dev in namespace shop: it changes what others placed",
@@ -540,9 +549,12 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 			policy: placement(`clusters: {names: [eu-1]}`), before: placement(`clusters: {names: [cn-1]}`), want: select4, lacks: "get", says: "get widgets",
 		},
 	}
+	guarded := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "us-1", Labels: map[string]string{hubv1.RegionLabel: "us"}}}
+	guarded.Spec.RequirePlaceVerb = true
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
+			h.objects = append(h.objects, guarded)
 			if answer := h.review(tt.policy, tt.before); !answer.Allowed {
 				t.Fatalf("refused although everything is allowed: %+v", answer.Result)
 			}
@@ -552,6 +564,7 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 				}
 			}
 			h = newHub(t)
+			h.objects = append(h.objects, guarded)
 			h.may = func(right string) bool { return !strings.HasPrefix(right, tt.lacks+" ") }
 			answer := h.review(tt.policy, tt.before)
 			if answer.Allowed != (tt.says == "") {

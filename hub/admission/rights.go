@@ -10,6 +10,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -28,6 +30,7 @@ const (
 	whySelected = "it selects them, and the hub writes and deletes them on members in the author's stead"
 	whyOverride = "it changes what others placed"
 	whyAdopt    = "spec.apply.adoption takes over objects that members have already"
+	whyPlace    = "spec.requirePlaceVerb of the MemberCluster asks for it; or leave it out by spec.clusters.excludedNames"
 	whyEscalate = "it changes what others may do on members"
 )
 
@@ -99,6 +102,33 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 		}})
 	}
 	return out
+}
+
+// placing is the right to place objects on the clusters that ask for it and that the names and labels of a placement select. What its expression
+// says of a cluster may change, so it is not asked.
+func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
+	labelled, err := metav1.LabelSelectorAsSelector(selection.LabelSelector)
+	if err != nil {
+		return nil, nil // it selects nothing, and is refused as unreadable
+	}
+	var all hubv1.MemberClusterList
+	if err := r.options.Client.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	var out []need
+	for i := range all.Items {
+		c := &all.Items[i]
+		switch {
+		case !c.Spec.RequirePlaceVerb, slices.Contains(selection.ExcludedNames, c.Name),
+			len(selection.Names) > 0 && !slices.Contains(selection.Names, c.Name),
+			selection.LabelSelector != nil && !labelled.Matches(labels.Set(c.SelectableLabels())):
+			continue
+		}
+		out = append(out, need{why: whyPlace, attributes: authorizationv1.ResourceAttributes{
+			Verb: "place", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: c.Name,
+		}})
+	}
+	return out, nil
 }
 
 // overriding are the rights to change what is placed. Whoever may change RBAC or admission of members must be allowed to do on the hub
