@@ -62,7 +62,7 @@ type contextKey int
 
 const (
 	boundsKey contextKey = iota
-	keeperKey
+	accountKey
 )
 
 // Streamed says that the reader of answers to this context reads them object by object and keeps none, so that they may be larger. Their values
@@ -79,6 +79,6 @@ func Within(ctx context.Context, bounds Bounds) context.Context {
 // Keep says that what is read with this context is kept, decoded, until done is called: until then it is charged. Else an answer is charged
 // until its body is closed, which clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
-	k := &keeper{}
-	return context.WithValue(ctx, keeperKey, k), k.done
+	a := &account{}
+	return context.WithValue(ctx, accountKey, a), a.done
 }

@@ -122,6 +122,38 @@ func TestWhoWaitsForRoomComesToAnEnd(t *testing.T) {
 	})
 }
 
+// TestACallWithSeveralAnswersDoesNotWaitForItself has calls that read an object and then the answer to its write, each larger than the share.
+func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := newBudget(1 << 20)
+		large := `["` + strings.Repeat("x", 3<<20) + `"]`
+		ended := make(chan struct{}, 8)
+		for range cap(ended) {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of fake time, which passes only if all wait
+				defer cancel()
+				ctx, done := Keep(ctx)
+				defer done()
+				for range 2 {
+					body := bounded(ctx, t, large, share, false)
+					if _, err := io.ReadAll(body); err != nil {
+						t.Error(err)
+					}
+					_ = body.Close()
+				}
+				ended <- struct{}{}
+			}()
+		}
+		for range cap(ended) {
+			<-ended
+		}
+		synctest.Wait()
+		if share.taken != 0 || len(share.beyond) != 0 {
+			t.Errorf("%d bytes were not given back", share.taken)
+		}
+	})
+}
+
 func TestWhoWaitsForRoomGivesUpWithItsRequest(t *testing.T) {
 	share := newBudget(0)
 	share.beyond <- struct{}{} // somebody has it

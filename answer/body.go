@@ -18,8 +18,11 @@ func Bound(response *http.Response, share *Budget, watch bool) error {
 		return err
 	}
 	ctx := response.Request.Context()
-	b := &body{ctx: ctx, what: "the answer", bounds: Whole, watch: watch, share: charge{budget: share}, process: charge{budget: process}}
-	b.keeper, _ = ctx.Value(keeperKey).(*keeper)
+	b := &body{ctx: ctx, what: "the answer", bounds: Whole, watch: watch}
+	if b.account, b.kept = ctx.Value(accountKey).(*account); !b.kept {
+		b.account = &account{}
+	}
+	b.account.open(share)
 	if watch {
 		b.bounds, b.what = Event, "an event of the watch"
 	}
@@ -40,11 +43,15 @@ func Bound(response *http.Response, share *Budget, watch bool) error {
 }
 
 func checkFormat(response *http.Response) error {
-	format, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if format == "" || err != nil || format == "application/json" || strings.HasPrefix(format, "text/") {
+	header := response.Header.Get("Content-Type")
+	if header == "" {
 		return nil
 	}
-	return fmt.Errorf("the server answered with %.64q, which was not asked for", format)
+	format, _, err := mime.ParseMediaType(header)
+	if err == nil && (format == "application/json" || strings.HasPrefix(format, "text/")) {
+		return nil
+	}
+	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
 }
 
 // body bounds what is read of an answer.
@@ -61,8 +68,9 @@ type body struct {
 	count  Counter
 	failed error
 
-	share, process charge
-	keeper         *keeper
+	account            *account
+	kept               bool  // the account is that of a call with more answers
+	toShare, toProcess int64 // charged so far
 }
 
 // Read implements io.Reader.
@@ -92,12 +100,11 @@ func (b *body) take(data []byte) error {
 		return err
 	}
 	cost := b.bytes + valueCost*b.count.Values
-	if err := b.share.upTo(b.ctx, cost-freeCost); err != nil {
-		return fmt.Errorf("waiting for room for a large answer of this server: %w", err)
+	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
+	if err := b.account.take(b.ctx, toShare-b.toShare, toProcess-b.toProcess); err != nil {
+		return err
 	}
-	if err := b.process.upTo(b.ctx, cost-ordinaryCost); err != nil {
-		return fmt.Errorf("waiting for room for a large answer: %w", err)
-	}
+	b.toShare, b.toProcess = toShare, toProcess
 	return nil
 }
 
@@ -127,13 +134,7 @@ func (b *body) takeEvents(data []byte) error {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
-	if b.keeper != nil {
-		b.keeper.hold(b.share, b.process)
-		b.share, b.process = charge{budget: b.share.budget}, charge{budget: b.process.budget}
-	} else {
-		b.share.giveBack()
-		b.process.giveBack()
-	}
+	b.account.closed(b.kept)
 	return b.closer.Close()
 }
 

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -17,10 +18,10 @@ const (
 	processCost = 128 << 20
 )
 
-// Budget is how much may be in memory at a time. One answer may exceed it, so that those that wait for each other come to an end.
+// Budget is how much may be in memory at a time. One call may exceed it, so that calls that wait for each other come to an end.
 type Budget struct {
 	most   int64
-	beyond chan struct{} // held by the one answer that exceeds it
+	beyond chan struct{} // held by the one call that exceeds it
 
 	mu    sync.Mutex
 	taken int64
@@ -34,19 +35,39 @@ func NewShare() *Budget { return newBudget(shareCost) }
 // process is the budget of large answers of all servers.
 var process = newBudget(processCost)
 
-// charge is what one answer has taken of a budget.
+// take charges so much, if there is room.
+func (b *Budget) take(cost int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cost > 0 && b.taken+cost > b.most {
+		return false
+	}
+	b.taken += cost
+	return true
+}
+
+// charge is what one call has taken of a budget.
 type charge struct {
 	budget *Budget
 	taken  int64
-	beyond bool
+	beyond bool // it holds the turn of the one that may exceed the budget
 }
 
-// upTo charges the answer so much in all; it waits for its turn if there is no room.
-func (c *charge) upTo(ctx context.Context, cost int64) error {
-	if more := cost - c.taken; more <= 0 || c.beyond {
-		return nil
-	} else if c.budget.take(more) {
-		c.taken += more
+// fits charges so much more, if there is room or the call may exceed the budget.
+func (c *charge) fits(more int64) bool {
+	if c.beyond {
+		return true
+	}
+	if !c.budget.take(more) {
+		return false
+	}
+	c.taken += more
+	return true
+}
+
+// exceed waits for the turn to exceed the budget.
+func (c *charge) exceed(ctx context.Context) error {
+	if c.beyond {
 		return nil
 	}
 	select {
@@ -67,42 +88,65 @@ func (c *charge) giveBack() {
 	}
 }
 
-func (b *Budget) take(cost int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if cost > 0 && b.taken+cost > b.most {
-		return false
-	}
-	b.taken += cost
-	return true
+// account has what the answers of one call have taken together. A call that exceeds a budget does so with all its answers: it never waits for itself.
+type account struct {
+	mu             sync.Mutex
+	share, process *charge // nil before the first answer
+	ended          bool
 }
 
-// keeper has what is charged for answers whose bodies were read but that are still in use.
-type keeper struct {
-	mu    sync.Mutex
-	held  []charge
-	ended bool
-}
-
-func (k *keeper) hold(charges ...charge) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.held = append(k.held, charges...)
-	if k.ended {
-		k.giveBackLocked()
+// open makes the account ready for answers of this server.
+func (a *account) open(share *Budget) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.share == nil {
+		a.share, a.process = &charge{budget: share}, &charge{budget: process}
 	}
 }
 
-func (k *keeper) done() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.ended = true
-	k.giveBackLocked()
+// take charges so much more to the server, and so much of it to the process. The order of turns is the same for all calls, the server's before the
+// process's, so that no two calls wait for each other.
+func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if toShare > 0 && !a.share.fits(toShare) {
+		if err := a.share.exceed(ctx); err != nil {
+			return fmt.Errorf("waiting for room for a large answer of this server: %w", err)
+		}
+	}
+	if toProcess <= 0 || a.process.fits(toProcess) {
+		return nil
+	}
+	err := a.share.exceed(ctx)
+	if err == nil {
+		err = a.process.exceed(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for room for a large answer: %w", err)
+	}
+	return nil
 }
 
-func (k *keeper) giveBackLocked() {
-	for i := range k.held {
-		k.held[i].giveBack()
+// closed notes that the body of an answer was read: unless its call goes on, nothing is in use any more.
+func (a *account) closed(kept bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !kept || a.ended {
+		a.giveBackLocked()
 	}
-	k.held = nil
+}
+
+// done ends the call.
+func (a *account) done() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	a.giveBackLocked()
+}
+
+func (a *account) giveBackLocked() {
+	if a.share != nil {
+		a.share.giveBack()
+		a.process.giveBack()
+	}
 }
