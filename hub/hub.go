@@ -237,19 +237,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		f.expect(groupsOf(kinds))
 		links.Look()
 	})
-	seen := &linkLog{links: links, last: map[string]string{}}
-	links.OnChange(func(cluster string) {
-		members.Wake(cluster)
-		moved, ready := seen.moved(cluster)
-		if !moved {
-			return // other facts, which no binding depends on
-		}
-		reporter.WakeCluster(cluster)
-		if ready {
-			f.resume(cluster)
-			dispatcher.Resume(ctx, cluster)
-		}
-	})
+	followLinks(ctx, links, members, reporter, f, dispatcher)
 	f.join, f.start = joiner(facts, dispatcher, reporter, shards.coordinator, links, scheduler.Wanted, conventions, wishes), dispatcher.Engage
 
 	for _, add := range []func() error{
@@ -291,6 +279,23 @@ func addProtection(mgr manager.Manager, o Options, store *templates.Store) error
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store, Namespace: o.Namespace,
 		Limit: o.ProtectedCopies,
 	}).SetupWithManager(mgr)
+}
+
+// followLinks wakes what depends on a link that has changed.
+func followLinks(ctx context.Context, links *connect.Provider, members *membership.Reconciler, reporter *report.Reporter, f *fleet, dispatcher *dispatch.Dispatcher) {
+	seen := &linkLog{links: links, last: map[string]string{}}
+	links.OnChange(func(cluster string) {
+		members.Wake(cluster)
+		moved, ready := seen.moved(cluster)
+		if !moved {
+			return // other facts, which no binding depends on
+		}
+		reporter.WakeCluster(cluster)
+		if ready {
+			f.resume(cluster)
+			dispatcher.Resume(ctx, cluster)
+		}
+	})
 }
 
 // followTemplates wakes what follows a hub object that has changed.

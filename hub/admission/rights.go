@@ -109,7 +109,7 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
 	labelled, err := metav1.LabelSelectorAsSelector(selection.LabelSelector)
 	if err != nil {
-		return nil, nil // it selects nothing, and is refused as unreadable
+		labelled = labels.Nothing() // the placement is refused as unreadable
 	}
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {

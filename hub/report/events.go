@@ -53,27 +53,8 @@ func (t *troubles) note(ev event) {
 // restarted hub repeats nothing.
 func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
-	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
-	switch {
-	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
-	// it that an object is everywhere whose own status says so.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
-		out = append(out, event{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))})
-	case is == hubv1.ReasonHubIsOlder && was != is:
-		newer := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
-		out = append(out, event{corev1.EventTypeWarning, EventHubIsOlder, "Apply", "held on " + reasons(newer)})
-	case is == hubv1.ReasonFailedOnSome && was != is && was != hubv1.ReasonHubIsOlder:
-		if failing := rowsWhere(after, failing); len(failing) > 0 {
-			out = append(out, event{corev1.EventTypeWarning, EventApplyFailed, "Apply", "failed on " + reasons(failing)})
-		}
-	}
-	switch was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); {
-	case is == hubv1.ReasonDegradedOnSome && was != is && !t.health:
-		degraded := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Health == hubv1.HealthDegraded })
-		out = append(out, event{corev1.EventTypeWarning, EventDegraded, "Observe", "degraded on " + reasons(degraded)})
-	case is == hubv1.ReasonHealthyEverywhere && (was == hubv1.ReasonDegradedOnSome || t.health):
-		out = append(out, event{corev1.EventTypeNormal, EventHealthy, "Observe", "healthy again on " + clusters(int(after.Summary.Desired))})
-	}
+	out = append(out, t.applyPhase(before, after, spec)...)
+	out = append(out, t.healthPhase(before, after)...)
 	withdrawn := rowsWhere(after, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
 		return row.Reason == hubv1.ReasonWithdrawn && (was == nil || was.Reason != hubv1.ReasonWithdrawn)
@@ -82,6 +63,37 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 		out = append(out, event{corev1.EventTypeNormal, EventWithdrawn, "Withdraw", "withdrawn from " + notes(withdrawn)})
 	}
 	return out
+}
+
+// applyPhase returns the event of a change of the condition Applied, if it is worth one.
+func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
+	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
+	switch {
+	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
+	// it that an object is everywhere whose own status says so.
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
+		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
+	case is == hubv1.ReasonHubIsOlder && was != is:
+		newer := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
+		return []event{{corev1.EventTypeWarning, EventHubIsOlder, "Apply", "held on " + reasons(newer)}}
+	case is == hubv1.ReasonFailedOnSome && was != is && was != hubv1.ReasonHubIsOlder:
+		if failing := rowsWhere(after, failing); len(failing) > 0 {
+			return []event{{corev1.EventTypeWarning, EventApplyFailed, "Apply", "failed on " + reasons(failing)}}
+		}
+	}
+	return nil
+}
+
+// healthPhase returns the event of a change of the condition Healthy, if it is worth one.
+func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
+	switch was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); {
+	case is == hubv1.ReasonDegradedOnSome && was != is && !t.health:
+		degraded := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Health == hubv1.HealthDegraded })
+		return []event{{corev1.EventTypeWarning, EventDegraded, "Observe", "degraded on " + reasons(degraded)}}
+	case is == hubv1.ReasonHealthyEverywhere && (was == hubv1.ReasonDegradedOnSome || t.health):
+		return []event{{corev1.EventTypeNormal, EventHealthy, "Observe", "healthy again on " + clusters(int(after.Summary.Desired))}}
+	}
+	return nil
 }
 
 // driftEvent sums up the corrections since the last one.

@@ -76,17 +76,10 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		return stop(*out, live)
 	}
 	back := whose == nobodys && takesBack(in, live)
-	adopt := back || in.Adoption == hubv1.AdoptionAlways || in.Adoption == hubv1.AdoptionIfNoDiff || madeOnDemand(live)
-	if whose == nobodys && !adopt {
-		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's: %sset spec.apply.adoption to IfNoDiff or Always", t, deleteIt(t)), live)
-	}
-	if whose == nobodys && !back && t.secret() && in.Adoption != hubv1.AdoptionAlways {
-		return stop(refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: "+
-			"set spec.apply.adoption to Always to take it over, or give the hub object another name", t), live)
-	}
-	if whose == nobodys && live.GetDeletionTimestamp() != nil {
-		return stop(deleting(t, live), live)
+	if whose == nobodys {
+		if out := notAdopted(t, in, live, back); out != nil {
+			return stop(*out, live)
+		}
 	}
 	inSync := whose == ours && a.synced(in, live)
 	if left := pausedFor(live); left > 0 {
@@ -114,6 +107,26 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	}
 	p.force = p.force || back // its fields are nobody's, which to a server is somebody
 	return p
+}
+
+// notAdopted is the outcome for an object of nobody's that is not taken over now; nil if it is. back is true for the copy that the hub left here.
+func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured, back bool) *member.Outcome {
+	var out member.Outcome
+	switch {
+	case back && live.GetDeletionTimestamp() == nil:
+		return nil
+	case !back && in.Adoption != hubv1.AdoptionAlways && in.Adoption != hubv1.AdoptionIfNoDiff && !madeOnDemand(live):
+		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
+			"%s exists on the cluster and is not Hanse's: %sset spec.apply.adoption to IfNoDiff or Always", t, deleteIt(t))
+	case !back && t.secret() && in.Adoption != hubv1.AdoptionAlways:
+		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: "+
+			"set spec.apply.adoption to Always to take it over, or give the hub object another name", t)
+	case live.GetDeletionTimestamp() != nil:
+		out = deleting(t, live)
+	default:
+		return nil
+	}
+	return &out
 }
 
 // takesBack says that the object is the copy that the hub left here.

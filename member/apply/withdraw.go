@@ -63,6 +63,13 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	if out := hubIsOlder(in.Source, live, whose); out != nil {
 		return *out, false
 	}
+	return a.takeAway(ctx, t, in, live, policy, why)
+}
+
+// takeAway deletes or orphans the copy that was read.
+func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawIntent, live *unstructured.Unstructured, policy hubv1.RemovalPolicy, why string,
+) (out member.Outcome, again bool) {
+	var err error
 	switch {
 	case policy == hubv1.RemovalOrphan || madeOnDemand(live):
 		err = a.orphan(ctx, t, live, policy == hubv1.RemovalOrphan)

@@ -57,7 +57,7 @@ func readFacts(ctx context.Context, l *line, server string, known member.Facts) 
 }
 
 func readVersion(ctx context.Context, l *line, server string) (string, error) {
-	body, err := ask(ctx, requestClient(l), server+"/version", asJSON)
+	body, err := ask(ctx, requestClient(l), server+"/version")
 	if err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
@@ -89,7 +89,7 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 
 // readNodePage adds the nodes of a page to sum, one by one. A server may answer with more than a page.
 func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
-	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url, asJSON)
+	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url)
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func probe(ctx context.Context, l *line, server string, timeout time.Duration) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout/2)
 	defer cancel()
-	body, err := ask(ctx, requestClient(l), server+getKubeSystem, asJSON)
+	body, err := ask(ctx, requestClient(l), server+getKubeSystem)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func probe(ctx context.Context, l *line, server string, timeout time.Duration) (
 func firstEvent(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	body, err := ask(ctx, watchClient(l), server+watchKubeSystem, asJSON)
+	body, err := ask(ctx, watchClient(l), server+watchKubeSystem)
 	if err != nil {
 		return "", err
 	}
@@ -94,12 +94,12 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 }
 
 // ask returns the body of the answer 200, or an error that says what came instead.
-func ask(ctx context.Context, client *http.Client, url, accept string) (io.ReadCloser, error) {
+func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", accept)
+	req.Header.Set("Accept", asJSON)
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := client.Do(req)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 		asked.Store(0)
 		s, err := openSession(target, nil, tc.proxy)
 		must(t, err)
-		body, err := ask(t.Context(), requestClient(newLine(s)), target.server+"/version", asJSON)
+		body, err := ask(t.Context(), requestClient(newLine(s)), target.server+"/version")
 		if err == nil {
 			_ = body.Close()
 		}

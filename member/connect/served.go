@@ -156,7 +156,7 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 		return out, readVersionOf(ctx, l, server+"/api/v1", "v1", wanted, out)
 	}
 	at := server + "/apis/" + group
-	body, err := ask(answer.Streamed(ctx, maxGroup), requestClient(l), at, asJSON)
+	body, err := ask(answer.Streamed(ctx, maxGroup), requestClient(l), at)
 	if isNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -189,7 +189,7 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 
 // readVersionOf adds a version to those of its kinds that are asked for; to none if it went since the group was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
-	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at, asJSON)
+	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
 	if isNotFound(err) {
 		return nil
 	} else if err != nil {

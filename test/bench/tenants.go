@@ -79,15 +79,14 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	group, noise := errgroup.WithContext(noise)
 	begin := time.Now()
 	group.Go(func() error {
-		for ; ; written++ {
-			if rest(noise, time.Until(begin.Add(time.Duration(written)*time.Second/flapping))) != nil {
-				return nil // the measurement is over
-			}
+		next := func() time.Duration { return time.Until(begin.Add(time.Duration(written) * time.Second / flapping)) }
+		for ; rest(noise, next()) == nil; written++ {
 			ready := int64(written % (allReady + 1))
 			if err := reporting(1, ready)(noise, s.clients[0], noisyNamespace, written%s.objects); err != nil && noise.Err() == nil {
 				return fmt.Errorf("changing the status of %s: %w", widgetName(written%s.objects), err)
 			}
 		}
+		return nil // the measurement is over
 	})
 	err := s.neighbour(ctx, w, noisy, warm+2*neighbours)
 	took := time.Since(begin)

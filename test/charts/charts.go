@@ -38,7 +38,7 @@ func Render(t *testing.T, path string, values map[string]any) []*unstructured.Un
 		"toJson": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"toYaml": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"quote":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
-		"join": func(separator string, v []string) string { return strings.Join(v, separator) },
+		"join":   func(separator string, v []string) string { return strings.Join(v, separator) },
 		"default": func(standard, v any) any {
 			if v == nil || v == "" {
 				return standard
