@@ -234,6 +234,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
 		return o
 	}
+	r.useEpoch(ctx)
 	o := r.confirmOlder(ctx, r.cluster.Apply(ctx, r.intent(w)))
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
 		over := member.FieldDrift{} // such as a copy that was deleted, or its marks

@@ -71,7 +71,7 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock}, fights: newFights(clock), memory: map[types.NamespacedName]*kept{}, awaiting: map[schema.GroupVersionKind]int{}}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}}, fights: newFights(clock), memory: map[types.NamespacedName]*kept{}, awaiting: map[schema.GroupVersionKind]int{}}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
 		object: hubv1.SelectableObject{ObjectIdentity: object},

@@ -51,8 +51,8 @@ type Epochs interface {
 	Current() source.Epochs
 	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Wrote notes that a member was written in the newest epoch.
-	Wrote()
+	// Use returns the epochs for a write to a member, and appends one first if this process has none of its own.
+	Use(ctx context.Context) source.Epochs
 }
 
 // Options of a Dispatcher. All but DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are required.

@@ -57,7 +57,6 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		return reconcile.Result{}, nil // it goes on when the cluster takes writes again
 	}
 	if outcome.Wrote {
-		q.opts.Epochs.Wrote()
 		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
 	}
 	return q.retry(key, outcome), nil

@@ -27,6 +27,12 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 }
 
+// useEpoch sets the mark of a copy that is about to be written.
+func (r *run) useEpoch(ctx context.Context) {
+	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
+	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
+}
+
 // newer reports whether a later state of the hub wrote the copy, as far as the caches show.
 func (r *run) newer(seen sight) bool { return r.source.Newer(seen.Source, true) }
 
@@ -79,5 +85,5 @@ func (noEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
 	return source.Epochs{}, nil
 }
 
-// Wrote implements Epochs.
-func (noEpochs) Wrote() {}
+// Use implements Epochs.
+func (noEpochs) Use(context.Context) source.Epochs { return source.Epochs{} }

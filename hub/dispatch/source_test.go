@@ -34,7 +34,7 @@ func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error
 	return f.stored, f.err
 }
 
-func (fakeEpochs) Wrote() {}
+func (f fakeEpochs) Use(context.Context) source.Epochs { return f.cached }
 
 // uncached is the hub object as the API server has it.
 type uncached struct {

@@ -1,9 +1,10 @@
 // Package epochs keeps the list of the hub's epochs, by which a hub that was restored from an older backup tells the copies that it wrote
 // later, see package source.
 //
-// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. Each new leader appends one,
-// and so does a replica that wrote to a member when the newest epoch is ten minutes old. So a restored hub that works has an epoch of its own
-// with a sequence that the forgotten ones have, too. The list costs at most six writes an hour, and none while no member is written.
+// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. A process appends one before
+// its first write to a member, unless another replica appended one since the process started, and again when the newest epoch is ten minutes old. So a
+// restored hub that works has an epoch of its own with a sequence that the forgotten ones have, too. The list costs at most six writes an hour and one
+// for each start, and none while no member is written.
 //
 // Without the ConfigMap, copies get no mark. One that was deleted begins anew, and what was written before counts as known.
 package epochs
@@ -62,9 +63,14 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is when the newest epoch was first seen, wrote is true if a member was written since.
-	since time.Time
-	wrote bool
+	// since is when the newest epoch was first seen, wrote is true if a member was written since. inherited is true if it was there before this process.
+	since     time.Time
+	wrote     bool
+	inherited bool
+	read      bool // the list was read once
+	failed    time.Time
+	// beginning lets one of many writers append the epoch that all wait for.
+	beginning sync.Mutex
 	// foreign are epochs that an uncached read found to be foreign. It is dropped when the list begins anew.
 	foreign map[source.Epoch]bool
 }
@@ -145,8 +151,9 @@ func (k *Keeper) take(l source.Epochs) {
 	k.known = l
 	last, _ := l.Last()
 	if last != before {
-		k.since, k.wrote = k.options.Clock.Now(), false
+		k.since, k.wrote, k.inherited = k.options.Clock.Now(), false, !k.read
 	}
+	k.read = true
 	first, some := l.First()
 	restarted := knew && some && first.Sequence > before.Sequence
 	if restarted {
@@ -165,11 +172,27 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Wrote notes that a member was written in the newest epoch.
-func (k *Keeper) Wrote() {
+// Use returns the epochs for a write to a member, of which the newest goes into the mark. A process that has none of its own yet appends one first. If that
+// fails, the write is made in the epoch before, and Look tries again.
+func (k *Keeper) Use(ctx context.Context) source.Epochs {
+	if k.appends() {
+		k.beginning.Lock()
+		defer k.beginning.Unlock()
+		if k.appends() {
+			if err := k.Look(ctx); err != nil && !apierrors.IsConflict(err) {
+				ctrl.LoggerFrom(ctx).Error(err, "Beginning a new epoch")
+			}
+		}
+	}
+	return k.Current()
+}
+
+// appends notes that a member is written, and reports whether an epoch is to be appended first.
+func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wrote = true
+	return k.inherited && k.options.Clock.Since(k.failed) >= lookEvery
 }
 
 // Confirm returns the epochs as an uncached read shows them: the cache may be behind another replica. What such a read found foreign once remains so
@@ -215,17 +238,23 @@ func (k *Keeper) Start(ctx context.Context) error {
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
-	over := k.wrote && k.options.Clock.Since(k.since) >= lasts
+	over := k.wrote && (k.inherited || k.options.Clock.Since(k.since) >= lasts)
 	k.mu.Unlock()
 	if !over {
 		return nil
 	}
-	return k.begin(ctx, &last)
+	err := k.begin(ctx, &last)
+	if err != nil {
+		k.mu.Lock()
+		k.failed = k.options.Clock.Now()
+		k.mu.Unlock()
+	}
+	return err
 }
 
-// Lead is run by each new leader: it appends an epoch before it ends.
+// Lead is run by each new leader: it appends the first epoch before it ends, if there is none.
 func (k *Keeper) Lead(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
 		if err == nil {
 			return nil

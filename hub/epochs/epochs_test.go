@@ -2,6 +2,7 @@ package epochs_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type world struct {
 	client.Client
 	clock         *testclock.FakePassiveClock
 	reads, writes int
+	refuses       bool // every update
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -46,6 +48,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return c.Get(ctx, key, obj, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if w.refuses {
+				return errors.New("the server is in trouble")
+			}
 			w.writes++
 			return c.Update(ctx, obj, opts...)
 		},
@@ -61,12 +66,14 @@ func (w *world) replica() *epochs.Keeper {
 	return k
 }
 
+// leader of a hub that has just started and is about to write to a member.
 func (w *world) leader() *epochs.Keeper {
 	w.Helper()
 	k := w.replica()
 	if err := k.Lead(w.Context()); err != nil {
 		w.Fatal(err)
 	}
+	k.Use(w.Context())
 	return k
 }
 
@@ -103,7 +110,7 @@ func (w *world) store(l source.Epochs) {
 	}
 }
 
-func TestEachLeaderBeginsAnEpochBeforeItIsUsed(t *testing.T) {
+func TestAProcessBeginsAnEpochBeforeItWrites(t *testing.T) {
 	w := newWorld(t)
 	if l := w.replica().Current(); l.Len() != 0 {
 		t.Errorf("a replica that does not lead uses %q", l)
@@ -119,9 +126,56 @@ func TestEachLeaderBeginsAnEpochBeforeItIsUsed(t *testing.T) {
 	}
 }
 
+func TestARestartThatWritesToNoMemberBeginsNoEpoch(t *testing.T) {
+	w := newWorld(t)
+	w.leader()
+	writes := w.writes
+	for range 3 {
+		k := w.replica()
+		if err := k.Lead(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		w.look(k)
+	}
+	if w.writes != writes {
+		t.Errorf("%d writes of the list by restarts", w.writes-writes)
+	}
+	late := w.replica()
+	newest, _ := w.leader().Current().Last()
+	late.Ready(t.Context()) // as the watch does
+	if last, _ := late.Use(t.Context()).Last(); last != newest {
+		t.Errorf("a replica begins %s although another one has just begun %s", last, newest)
+	}
+}
+
+func TestAnEpochThatCannotBeBegunHoldsUpNoWrite(t *testing.T) {
+	w := newWorld(t)
+	before, _ := w.leader().Current().Last()
+	k := w.replica()
+	w.refuses = true
+	reads := w.reads
+	for range 5 {
+		if last, _ := k.Use(t.Context()).Last(); last != before {
+			t.Errorf("the write is made in %s", last)
+		}
+	}
+	if w.reads != reads+1 {
+		t.Errorf("%d tries for five writes at one moment", w.reads-reads)
+	}
+	w.refuses = false
+	w.look(k)
+	if last, _ := k.Current().Last(); last == before {
+		t.Error("no epoch was begun when that was possible again")
+	}
+}
+
 func TestAnEpochLastsForTenMinutesInWhichMembersWereWritten(t *testing.T) {
 	w := newWorld(t)
-	leader := w.leader()
+	leader := w.replica()
+	if err := leader.Lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	follower := w.replica()
 	writes := w.writes
 	for range 60 { // an hour without a write to a member
@@ -133,15 +187,16 @@ func TestAnEpochLastsForTenMinutesInWhichMembersWereWritten(t *testing.T) {
 		t.Errorf("%d writes of the list although no member was written", w.writes-writes)
 	}
 	for range 60 {
-		leader.Wrote()
-		follower.Wrote()
+		leader.Use(t.Context())
+		follower.Use(t.Context())
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		w.look(leader)
 		w.look(follower)
 	}
-	if n := w.writes - writes; n < 4 || n > 6 {
+	if n := w.writes - writes; n < 4 || n > 7 { // one is for the start of the follower
 		t.Errorf("%d writes of the list within an hour of writes to members", n)
 	}
+	leader.Ready(t.Context()) // as the watch does
 	if leader.Current().String() != w.stored().String() {
 		t.Errorf("the leader uses %q, and stored is %q", leader.Current(), w.stored())
 	}
