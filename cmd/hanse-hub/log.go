@@ -28,8 +28,9 @@ type lazyCore struct {
 	with zapcore.Core // with them; nil until something is logged
 }
 
-// mostVerbose is the most that is logged, whatever the flag says: from 8 on client-go logs the bodies of requests and answers, Secrets included.
-const mostVerbose = zapcore.Level(-7)
+// mostVerbose is the most that is logged, whatever the flag says. From 8 on client-go logs the bodies of requests and answers, Secrets included; from 5 on
+// the queue of controller-runtime v0.24 logs its items while they change, which is a data race.
+const mostVerbose = zapcore.Level(-4)
 
 // Enabled implements zapcore.Core.
 func (c *lazyCore) Enabled(level zapcore.Level) bool {
