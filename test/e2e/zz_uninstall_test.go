@@ -64,7 +64,8 @@ func TestTheHubIsUninstalled(t *testing.T) {
 		b, err := bindingOf(ctx, widget(ns, "w-1"))
 		must(t, err)
 		for _, obj := range []client.Object{widget(ns, "w-1"), b, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: frankfurt}}} {
-			must(t, suite.Hub.Delete(ctx, obj))
+			// The API server learns by a watch that the chart's policies are gone.
+			eventually(t, prompt, func() error { return client.IgnoreNotFound(suite.Hub.Delete(ctx, obj)) })
 			must(t, gone(ctx, obj))
 		}
 		sameCopies(t, uids, memberUIDs(ctx, t, ns))
