@@ -27,7 +27,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	for _, w := range []client.Object{edited, single, same} {
 		must(t, suite.Hub.Create(ctx, w))
 	}
-	eventually(t, normal, func() error { return allApplied(ctx, ns, 3) })
+	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, 3) }) // objects of the test before may still be withdrawn
 
 	stopHubPlane(t)
 	backUpHubEtcd(t)
