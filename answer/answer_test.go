@@ -156,7 +156,7 @@ func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 
 func TestWhoWaitsForRoomGivesUpWithItsRequest(t *testing.T) {
 	share := newBudget(0)
-	share.beyond <- struct{}{} // somebody has it
+	share.beyond <- struct{}{} // another call has the turn
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := io.ReadAll(bounded(ctx, t, strings.Repeat("x", 2<<20), share, false))

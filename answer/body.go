@@ -118,7 +118,7 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents begins to count anew with each event. One event of a watch is in memory at a time, which charges nobody.
+// takeEvents counts each event of a watch by itself. Events are not charged to a budget: a watch holds one of them in memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
 		if b.count.add(c); b.count.Depth == 0 && !b.count.text {

@@ -315,7 +315,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe notes what the policy makes of the manifest that would not be written: by Pod Security, or for what it is.
+// unsafe notes why the manifest that the policy makes would not be written: its kind or type is refused, or Pod Security is violated.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
 		return

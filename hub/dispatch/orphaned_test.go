@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// leavingMember takes what it is given, orphans what is withdrawn, and keeps the intents.
+// leavingMember accepts every apply, orphans every withdrawal, and keeps the intents.
 type leavingMember struct {
 	*fakeMember
 	applied   member.ApplyIntent

@@ -75,7 +75,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and somebody has to decide.
+// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and an admin has to decide.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
 		return hubv1.ReasonHubIsOlder
