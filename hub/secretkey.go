@@ -22,7 +22,8 @@ const (
 	secretKeyBytes = 32
 )
 
-// readSecretKey returns the key of the digests and hashes of Secrets, which the first replica makes. The Secret is immutable. If it is deleted, the next process makes another one, and every copy of a Secret is written once more.
+// readSecretKey returns the key of the digests and hashes of Secrets, which the first replica makes. The Secret is
+// immutable. If it is deleted, the next process makes another one, and every copy of a Secret is written once more.
 func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace string) (canonical.Key, error) {
 	secrets := hub.CoreV1().Secrets(namespace)
 	found, err := secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
