@@ -14,6 +14,8 @@ breaches=(
 	"api/v1alpha1     k8s.io/client-go/rest"
 	"source           k8s.io/client-go/rest"
 	"expression       k8s.io/client-go/rest"
+	"guard            k8s.io/client-go/rest"
+	"guard            $hanse/placement"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
@@ -58,7 +60,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer kindwatch source expression placement replicas tenancy overrides hub member)
+folders=$(printf './%s/...\n' api answer kindwatch guard source expression placement replicas tenancy overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

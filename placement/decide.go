@@ -64,6 +64,9 @@ type Input struct {
 	MostAway int
 	// Hold says of clusters why nothing is moved from them now.
 	Hold map[string]string
+	// Keep names clusters that hold the object and keep it for now, whatever speaks against it. They count for the spread, so that nothing new takes
+	// their place.
+	Keep map[string]bool
 	// Excluded are the clusters that rules of override policies keep the object out of.
 	Excluded map[string]Exclusion
 	Now      time.Time
@@ -168,7 +171,7 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	var selected []*contender
 	away := outage(&in)
 	for i, c := range clusters {
-		all[i] = contender{cluster: c, held: in.Held[c.Name], evicting: in.Evicting[c.Name] && !in.Held[c.Name]}
+		all[i] = contender{cluster: c, held: in.Held[c.Name], evicting: in.Evicting[c.Name] && !in.Held[c.Name], keep: in.Keep[c.Name] && in.Held[c.Name]}
 		if all[i].pass(&in, t) {
 			selected = append(selected, &all[i])
 			d.wait(&in, &all[i], away)
@@ -204,6 +207,8 @@ type contender struct {
 	cluster *Cluster
 	// held is true if it has a Present entry, evicting if it has an Evicting one: it may hold a copy, which does not count.
 	held, evicting bool
+	// keep is true if it keeps the object for now, whatever speaks against it.
+	keep bool
 	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take its place.
 	due, stays refusal
 	evict      bool
@@ -237,7 +242,7 @@ func (c *contender) pass(in *Input, t *Trace) bool {
 		if r.reason == "" || c.refusal.reason != "" {
 			continue
 		}
-		c.refusal, c.unselected = r, f.unselects
+		c.refusal, c.unselected = r, f.unselects && !c.keep
 		if t == nil {
 			break
 		}

@@ -181,7 +181,7 @@ type result struct {
 
 // try chooses and takes it back.
 func (s *spread) try(all []*contender) result {
-	a := s.attempt(s.members(s.group(all), all, eligible))
+	a := s.attempt(s.members(s.group(all), all, eligible), kept(all)...)
 	r := result{chosen: map[*contender]bool{}, lacks: messages(a.shortfalls()), breaks: a.breaks()}
 	for _, c := range all {
 		if c.chosen || (r.breaks && c.held && !c.evict) {

@@ -27,7 +27,7 @@ func (s *spread) choose(selected []*contender) {
 	if group >= 0 {
 		s.decision.Group = s.groups[group].name
 	}
-	a := s.attempt(s.members(group, selected, eligible))
+	a := s.attempt(s.members(group, selected, eligible), kept(selected)...)
 	s.decision.Shortfalls = a.shortfalls()
 	if a.breaks() {
 		s.decision.Kept = true
@@ -120,7 +120,7 @@ func (s *spread) holding(selected []*contender) int {
 	for i := range s.groups {
 		held := 0
 		for _, c := range selected {
-			if c.held && !c.evict && c.groups[i] {
+			if c.held && !c.evict && !c.keep && c.groups[i] {
 				held++
 			}
 		}
@@ -131,10 +131,22 @@ func (s *spread) holding(selected []*contender) int {
 	return best
 }
 
+// members of a group that may be chosen. Those that are kept are chosen in any case.
 func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
 	var out []*contender
 	for _, c := range all {
-		if (group < 0 || c.groups[group]) && which(c) {
+		if (group < 0 || c.groups[group]) && !c.keep && which(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// kept are the candidates that keep the object for now. One whose place others are to take is replaced all the same.
+func kept(all []*contender) []*contender {
+	var out []*contender
+	for _, c := range all {
+		if c.keep && !c.evict {
 			out = append(out, c)
 		}
 	}
@@ -171,8 +183,9 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt chooses among candidates, in order of their rank, which is the order they come in.
-func (s *spread) attempt(pool []*contender) *attempt {
+// attempt chooses among candidates, in order of their rank, which is the order they come in. Those that are kept come after all others that
+// hold the object, and before anything new.
+func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {
 		d := &domains{constraint: t, count: map[string]int{}}
@@ -189,6 +202,9 @@ func (s *spread) attempt(pool []*contender) *attempt {
 		holding += first(c.held)
 	}
 	switch {
+	case len(kept) > 0:
+		a.pick(held, rules{})
+		a.keep(kept)
 	case !s.rebalance:
 		// What holds the object comes first, and the skew takes nothing away.
 		a.pick(held, rules{spare: true})
@@ -208,6 +224,20 @@ type attempt struct {
 	pool    []*contender
 	domains []*domains // by constraint
 	chosen  int
+}
+
+// keep chooses clusters, whatever the rules say.
+func (a *attempt) keep(kept []*contender) {
+	for _, c := range kept {
+		c.chosen = true
+		a.chosen++
+		for i, d := range a.domains {
+			if domain := c.domains[i]; domain != "" {
+				d.add(domain)
+			}
+		}
+		a.trace.step("Keep", c.cluster.Name, "its removal waits: %s", c.refusal.message)
+	}
 }
 
 // rules of one pass over the candidates.

@@ -1,0 +1,180 @@
+// Package guard judges removals of copies: whether so few go at once that they may, or whether somebody has to confirm them.
+//
+//   - A set is the removals that one placement asks for, or one MemberCluster that leaves. It goes as a whole or not at all.
+//   - Sets that wait at the same time are judged together: a cluster is compared with the sum over all of them, so that one wrong label
+//     under many small placements is seen.
+//   - A set is held if one of the placements or clusters that it takes from would lose more than its limit, or if an object would lose its
+//     last copy. A set that takes nothing from there is not held with it: one tenant cannot stop the removals of another.
+//   - Removals that went a moment ago count as well, so that many small sets, one after the other, do not pass as nothing.
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Limit is how many copies may go at once: the larger one of Copies and Percent of the copies that there are.
+type Limit struct{ Copies, Percent int }
+
+// DefaultLimit holds for clusters and placements that set none.
+var DefaultLimit = Limit{Copies: 5, Percent: 20}
+
+// Of is how many of so many copies may go.
+func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
+
+// Removal is one copy that is to go.
+type Removal struct {
+	// Set names the placement or the MemberCluster that asks for it.
+	Set string
+	// Placement that the object follows, and Cluster that loses the copy: each is compared with its limit.
+	Placement, Cluster string
+	// Last is true if the object would have no copy any more.
+	Last bool
+}
+
+// Scope is a placement or a cluster whose copies are counted.
+type Scope struct {
+	Limit Limit
+	// Copies that there are, those that are to go included. Recent is how many have gone within the last Window.
+	Copies, Recent int
+}
+
+// Breach is why a set is held. Exactly one of Placement and Cluster is set, or neither if objects would lose their last copy.
+type Breach struct {
+	Placement, Cluster string
+	// Removed of Copies would be gone, and Limit is how many may be. Of last copies, Removed is the number of objects.
+	Removed, Copies, Limit int
+}
+
+func (b Breach) String() string {
+	switch {
+	case b.Placement != "":
+		return fmt.Sprintf("%d of %d copies of %s, limit %d", b.Removed, b.Copies, b.Placement, b.Limit)
+	case b.Cluster != "":
+		return fmt.Sprintf("%d of %d copies on cluster %s, limit %d", b.Removed, b.Copies, b.Cluster, b.Limit)
+	case b.Removed == 1:
+		return "the last copy of 1 object"
+	}
+	return fmt.Sprintf("the last copies of %d objects", b.Removed)
+}
+
+// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit and no copies but those that go.
+func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
+	placement := func(r Removal) string { return r.Placement }
+	cluster := func(r Removal) string { return r.Cluster }
+	overPlacements, overClusters := over(removals, placement, placements), over(removals, cluster, clusters)
+	last := map[string]int{}
+	bad := map[string]map[Breach]bool{}
+	hold := func(set string, b Breach) {
+		if bad[set] == nil {
+			bad[set] = map[Breach]bool{}
+		}
+		bad[set][b] = true
+	}
+	for _, r := range removals {
+		if b, yes := overPlacements[r.Placement]; yes {
+			b.Placement = r.Placement
+			hold(r.Set, b)
+		}
+		if b, yes := overClusters[r.Cluster]; yes {
+			b.Cluster = r.Cluster
+			hold(r.Set, b)
+		}
+		if r.Last {
+			last[r.Set]++
+		}
+	}
+	for set, n := range last {
+		hold(set, Breach{Removed: n})
+	}
+	held := map[string][]Breach{}
+	for set, breaches := range bad {
+		held[set] = slices.SortedFunc(maps.Keys(breaches), func(a, b Breach) int {
+			return cmp.Or(cmp.Compare(b.Removed, a.Removed), cmp.Compare(a.Placement, b.Placement), cmp.Compare(a.Cluster, b.Cluster))
+		})
+	}
+	return held
+}
+
+// over are the scopes that would lose more than their limit.
+func over(removals []Removal, name func(Removal) string, scopes map[string]Scope) map[string]Breach {
+	counts := map[string]int{}
+	for _, r := range removals {
+		counts[name(r)]++
+	}
+	out := map[string]Breach{}
+	for scope, n := range counts {
+		s, known := scopes[scope]
+		if !known {
+			s.Limit = DefaultLimit
+		}
+		copies := max(s.Copies, n) + s.Recent
+		if limit := s.Limit.Of(copies); n+s.Recent > limit {
+			out[scope] = Breach{Removed: n + s.Recent, Copies: copies, Limit: limit}
+		}
+	}
+	return out
+}
+
+// Window is for how long removals that went count, unless Recent says otherwise.
+const Window = time.Minute
+
+// Recent counts the removals of each scope that went within the last Window. The zero value has seen none.
+type Recent struct {
+	// Window is for how long a removal counts. Default Window.
+	Window time.Duration
+
+	gone map[string][]batch
+}
+
+type batch struct {
+	at time.Time
+	n  int
+}
+
+// Add notes that one more copy of the scope goes now.
+func (r *Recent) Add(scope string, now time.Time) {
+	if r.gone == nil {
+		r.gone = map[string][]batch{}
+	}
+	all := r.gone[scope]
+	if n := len(all); n > 0 && all[n-1].at.Equal(now) {
+		all[n-1].n++
+		return
+	}
+	r.gone[scope] = append(all, batch{at: now, n: 1})
+}
+
+// Of is how many copies of the scope have gone within the last Window. Older ones are forgotten.
+func (r *Recent) Of(scope string, now time.Time) int {
+	all := slices.DeleteFunc(r.gone[scope], func(b batch) bool { return now.Sub(b.at) >= cmp.Or(r.Window, Window) })
+	if len(all) == 0 {
+		delete(r.gone, scope)
+		return 0
+	}
+	r.gone[scope] = all
+	sum := 0
+	for _, b := range all {
+		sum += b.n
+	}
+	return sum
+}
+
+// Shown is a set of removals as somebody sees it before confirming it.
+type Shown struct {
+	Copies   int
+	Clusters []string
+	Causes   []string // reasons
+}
+
+// Covers says whether who has confirmed what was shown has confirmed this as well: at most a tenth more copies, of no other cluster, for no
+// other reason.
+func (s Shown) Covers(now Shown) bool {
+	within := func(all, some []string) bool {
+		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
+	}
+	return now.Copies*10 <= s.Copies*11 && within(s.Clusters, now.Clusters) && within(s.Causes, now.Causes)
+}

@@ -1,0 +1,45 @@
+package placement
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Clusters that are kept keep the object, what a decision without them would keep stays as well, and nothing new comes that they leave no room for.
+func TestWhatIsKeptCountsForTheSpread(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := genInput(t)
+		would := Decide(in)
+		in.Keep = map[string]bool{}
+		for _, r := range would.Withdraw {
+			if in.Held[r.Cluster] && rapid.Bool().Draw(t, "keep") {
+				in.Keep[r.Cluster] = true
+			}
+		}
+		d := Decide(in)
+		targets, moving := holders(d), evicting(d)
+		for name := range in.Keep {
+			if !targets[name] && !moving[name] {
+				t.Fatalf("%s is kept and loses the object", name)
+			}
+		}
+		if len(in.Keep) == 0 || len(in.Placement.groups) > 0 {
+			return
+		}
+		for _, x := range would.Targets {
+			if in.Held[x.Cluster] && !targets[x.Cluster] && !moving[x.Cluster] {
+				t.Fatalf("%s loses the object because others keep it", x.Cluster)
+			}
+		}
+		fresh := 0
+		for _, x := range d.Targets {
+			if !in.Held[x.Cluster] && !in.Evicting[x.Cluster] {
+				fresh++
+			}
+		}
+		if n := in.Placement.number; n > 0 && fresh > 0 && len(d.Targets) > n {
+			t.Fatalf("%d clusters hold the object, %d of them new; numberOfClusters is %d", len(d.Targets), fresh, n)
+		}
+	})
+}
