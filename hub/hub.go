@@ -73,6 +73,8 @@ type Options struct {
 	Failover schedule.Failover
 	// Proxy of connections to members; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Guard limits how many copies decisions delete at once.
+	Guard schedule.Guard
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
@@ -192,11 +194,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	failover.Confirmed = confirmed(shards)
 	scheduler = schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
-		ScalePath: scale.of, Failover: failover,
+		ScalePath: scale.of, Failover: failover, Guard: o.Guard,
 	})
 	policies := policystatus.New(policystatus.Options{
 		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of, Events: events,
+		Removals: scheduler,
 	})
+	scheduler.OnRemoval(policies.WakePlacement)
 	conventions := &conventions{definitions: crds, clock: clock.RealClock{}}
 	wishes := newWishes(f.reread)
 	hubKinds, err := newHubKinds(ctx, mgr.GetConfig())

@@ -24,6 +24,9 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionContested of a binding: somebody on a member keeps changing what Hanse applies. Absent while nobody does.
 	ConditionContested = "Contested"
+	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until somebody confirms it. Absent if
+	// no removal was ever held.
+	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
 	ConditionStatusWritten = "StatusWritten"
 	// ConditionRowsTruncated of a binding: healthy rows were cut to stay within the size limit.
@@ -103,6 +106,15 @@ const (
 	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants the object on every cluster, so that none can take the place
 	ReasonTooManyAway      = "TooManyAway"      // of a decision and of Scheduled: so many clusters are away that the hub blames itself
 	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: it waits for its turn, or for the hub to make sure
+)
+
+// Reasons of removals that are held.
+const (
+	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster is to lose the object and keeps it until somebody confirms that
+	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would go than the limit of a placement or cluster allows
+	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would have no copy any more
+	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: somebody has confirmed it
+	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: nothing is to go any more
 )
 
 // Reasons of rows and of the conditions over them.

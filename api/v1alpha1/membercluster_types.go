@@ -273,7 +273,12 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// conditions: Ready, CredentialsValid, TopologyChanged, Unclaimed.
+	// removalHeld sums up the copies that are to go because this MemberCluster is deleted with leave.policy Delete, and stay until somebody
+	// confirms it. Unset if there are none.
+	// +optional
+	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
+
+	// conditions: Ready, CredentialsValid, TopologyChanged, Unclaimed, RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -50,6 +50,10 @@ const (
 	// AllowDeletionAnnotation on a protected object, with the object's uid as value, lets it be deleted.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
+	// ConfirmRemovalAnnotation, set on a Placement, ClusterPlacement or MemberCluster to the id in its status.removalHeld, lets the held
+	// removals go. An id is good once.
+	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
+
 	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
 	WithdrawFinalizer = Prefix + "withdraw"
 

@@ -134,6 +134,16 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
+	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go, all stay until
+	// somebody confirms it. Unset: 5 copies or 20 percent, the larger one.
+	// +optional
+	RemovalLimit RemovalLimit `json:"removalLimit,omitempty"`
+
+	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an object stays until
+	// somebody confirms that it may go.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+
 	// failover says what becomes of an object whose cluster does not answer. Unset: it stays where it is.
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
@@ -338,6 +348,54 @@ type DeletionPolicy struct {
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
 }
 
+// RemovalLimit is the number of copies that may be deleted at once: the larger one of both.
+type RemovalLimit struct {
+	// copies that may go at once, whatever share they are. 0 to 1000000, default 5.
+	// +optional
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Copies *int32 `json:"copies,omitempty"`
+
+	// percent of all copies that may go at once. 0 to 100, default 20.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+}
+
+// RemovalHeld sums up the copies that are to be deleted and stay until somebody confirms it.
+type RemovalHeld struct {
+	// id confirms this removal: set the annotation hanse.dev/confirm-removal to it. It is good once. It covers the clusters and reasons that are
+	// shown here, and at most a tenth more copies.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// since is when the first of these removals was held.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// causes say why the copies are to go, one for each reason, such as "NotSelected: label tier prdo is not in [prod]". At most 10.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=512
+	Causes []string `json:"causes,omitempty"`
+
+	// clusters that would lose copies, sorted. At most 2000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:items:MaxLength=63
+	Clusters []string `json:"clusters,omitempty"`
+
+	// copies that would go.
+	// +required
+	Copies int32 `json:"copies"`
+}
+
 // FailoverPolicy says what becomes of an object whose cluster does not answer.
 type FailoverPolicy struct {
 	// evictAfterSeconds is for how long the taint hanse.dev/unreachable:NoExecute is tolerated, which a cluster gets when it has not answered for
@@ -395,7 +453,11 @@ type PlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Topology []RegionSummary `json:"topology,omitempty"`
 
-	// conditions: Accepted, Scheduled, Applied, Healthy.
+	// removalHeld sums up the copies that are to go and stay until somebody confirms it. Unset if there are none.
+	// +optional
+	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
+
+	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

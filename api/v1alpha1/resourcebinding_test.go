@@ -4,7 +4,7 @@ import "strings"
 
 const (
 	thingRef  = "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u}\n"
-	stateSays = "set absent if and only if state is Absent, evicting if and only if it is Evicting, and no replicas if it is Absent"
+	stateSays = "set absent if and only if state is Absent, evicting if and only if it is Evicting, removal only if it is Present, and no replicas if it is Absent"
 )
 
 func targeting(targets string) string { return thingRef + "clusters: [" + targets + "]\n" }

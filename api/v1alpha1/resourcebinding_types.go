@@ -114,7 +114,7 @@ type BindingSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=2000
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.state == 'Present' ? !has(t.absent) && !has(t.evicting) : t.state == 'Absent' ? has(t.absent) && !has(t.evicting) && !has(t.replicas) : has(t.evicting) && !has(t.absent))",message="set absent if and only if state is Absent, evicting if and only if it is Evicting, and no replicas if it is Absent"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.state == 'Present' ? !has(t.absent) && !has(t.evicting) : !has(t.removal) && (t.state == 'Absent' ? has(t.absent) && !has(t.evicting) && !has(t.replicas) : has(t.evicting) && !has(t.absent)))",message="set absent if and only if state is Absent, evicting if and only if it is Evicting, removal only if it is Present, and no replicas if it is Absent"
 	Clusters []BindingTarget `json:"clusters,omitempty"`
 }
 
@@ -199,6 +199,10 @@ type BindingTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
+	// removal is set if state is Present only because the removal of the copy is held until somebody confirms it.
+	// +optional
+	Removal *HeldRemoval `json:"removal,omitempty"`
+
 	// absent is set if state is Absent.
 	// +optional
 	Absent *Absence `json:"absent,omitempty"`
@@ -206,6 +210,22 @@ type BindingTarget struct {
 	// evicting is set if state is Evicting.
 	// +optional
 	Evicting *Eviction `json:"evicting,omitempty"`
+}
+
+// HeldRemoval says why a copy is to go that stays for now.
+type HeldRemoval struct {
+	// reason in CamelCase, such as NotSelected.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+
+	// since is when the removal was held.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// policy is what becomes of the copy once the removal is confirmed.
+	// +required
+	Policy RemovalPolicy `json:"policy"`
 }
 
 // Eviction says why a cluster's place is taken, and by whom.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -51,6 +52,9 @@ func run() error {
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
 	proxied := flag.Bool("proxy-from-environment", false, "Connect to members and to the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
 	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "Above this number of copies a namespace or CustomResourceDefinition is named in the ConfigMap hanse-protected, by which the API server protects it from deletion; below 0 none is.")
+	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement that says nothing else, whatever share they are.")
+	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement that says nothing else, decisions may delete at once. The larger limit counts; beyond it somebody has to confirm.")
+	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long copies count that were deleted, and for how long a new leader deletes none that nobody has confirmed.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -65,6 +69,10 @@ func run() error {
 	if o.Failover.Grace = *grace; o.Failover.Grace <= 0 || o.Failover.PerSecond < 1 || o.Failover.MostAway < 1 || o.Failover.MostAway > 100 {
 		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, --failover-max-away-percent is 1 to 100: have %s, %d and %d",
 			o.Failover.Grace, o.Failover.PerSecond, o.Failover.MostAway)
+	}
+	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
+		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, --removal-window is above 0: have %d, %d and %s",
+			l.Copies, l.Percent, o.Guard.Window)
 	}
 	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
 	if len(o.WebhookNames) == 0 {

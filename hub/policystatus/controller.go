@@ -34,7 +34,14 @@ type Templates interface {
 	OnState(func(schema.GroupKind))
 }
 
-// Options of the controllers. All but ScalePath and Clock are required.
+// Removals knows which removals of copies are held.
+type Removals interface {
+	// Removal returns what is to be said of the removals that a placement asks for: what is held, and a condition, nil if the one that is there
+	// stays. was is what its status says now.
+	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
+}
+
+// Options of the controllers. All but ScalePath, Removals and Clock are required.
 type Options struct {
 	// Client reads from the cache and writes the status of policies.
 	Client    client.Client
@@ -43,6 +50,8 @@ type Options struct {
 	HubRunsWorkloads func() bool
 	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil: never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
+	// Removals knows which removals of copies are held. Nil: none are.
+	Removals Removals
 	// Events takes what happens to placements.
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
@@ -81,6 +90,9 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	}
 	return c.overrides.setup("override-status", mgr, c.watchOverrides)
 }
+
+// WakePlacement makes the status of a placement be written anew.
+func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
 	// writeEvery is how often one policy is folded, and so written, at most. While each fold finds something to write that doubles, up to

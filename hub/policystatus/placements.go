@@ -62,6 +62,12 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (upda
 	if known {
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}
+	if p.Removals != nil {
+		var held *metav1.Condition
+		if status.RemovalHeld, held = p.Removals.Removal(kindOf(policy), key.Namespace, key.Name, status.RemovalHeld); held != nil {
+			set(&status.Conditions, policy.GetGeneration(), *held)
+		}
+	}
 	if equality.Semantic.DeepEqual(was, *status) {
 		return update{}, nil
 	}

@@ -7,6 +7,8 @@
 //   - An object is gone only if Templates.Live says so. What cannot be read keeps its decision.
 //   - A cluster that is away for too long or drained turns Evicting when others take its place, and Absent when these are healthy and it
 //     answers (failover.go). How many move at a time is limited (drains.go); where a drain is, status.drain says.
+//   - A decision that deletes copies parks them (removals.go). They go when package guard lets them, or somebody confirms it; until then their entries
+//     stay Present, which holds up nothing else of the object.
 //   - Rules of override policies exclude clusters (exclude.go). While one of them cannot be read, the decision stays as it is.
 //   - A target is never dropped from the list while its cluster may hold a copy: it turns Absent and goes after its row says
 //     Withdrawn, or when the cluster itself is given up, which an event tells.
@@ -62,7 +64,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, Clock, Workers and Failover are required.
+// Options of a Scheduler. All but ScalePath, Clock, Workers, Failover and Guard are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -79,6 +81,8 @@ type Options struct {
 	Clock   clock.PassiveClock
 	// Failover limits what is moved from clusters.
 	Failover Failover
+	// Guard limits what is deleted at once.
+	Guard Guard
 }
 
 // Scheduler decides on objects, one at a time per object.
@@ -92,6 +96,9 @@ type Scheduler struct {
 	capacities capacities
 	unanswered unanswered
 	turns      turns
+	pending    pending
+	removals   removals
+	onRemoval  func(placement types.NamespacedName)
 	counted    atomic.Bool // the bindings have been counted
 
 	mu    sync.Mutex
@@ -111,6 +118,10 @@ func New(o Options) *Scheduler {
 	s.Failover = o.Failover.WithDefaults()
 	s.turns.Failover = s.Failover
 	s.turns.drains.wake = s.wakeObject
+	s.pending.clock = o.Clock
+	s.removals.clock, s.removals.pending = o.Clock, &s.pending
+	s.removals.Guard = o.Guard.WithDefaults()
+	s.removals.recent.Window = s.removals.Window
 	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
 	return s
 }
@@ -123,6 +134,9 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if err := mgr.Add(drainReporter{s}); err != nil {
 		return fmt.Errorf("adding the reports on drains: %w", err)
+	}
+	if err := mgr.Add(removalKeeper{s}); err != nil {
+		return fmt.Errorf("adding the guard of removals: %w", err)
 	}
 	c, err := controller.NewTyped("schedule", mgr, controller.TypedOptions[hubv1.ObjectIdentity]{
 		Reconciler:              s,
@@ -154,7 +168,10 @@ const outdatedPause = 50 * time.Millisecond
 
 // Reconcile brings the binding of one object in line with what is known now.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
-	if id.Group == hubv1.GroupVersion.Group {
+	s.pending.begin(id)
+	decided := id.Group == hubv1.GroupVersion.Group
+	defer func() { s.pending.end(id, decided) }()
+	if decided {
 		return ctrl.Result{}, nil
 	}
 	f, err := s.gather(ctx, id)
@@ -171,6 +188,8 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	}
 	err = act(ctx, f, p)
 	s.turns.decided(id, p, err == nil)
+	decided = err == nil && !f.holdBack
+	s.removals.decided(id, p.claims, decided && (f.fate == alive || f.fate == gone))
 	if isOutdated(err) {
 		return ctrl.Result{RequeueAfter: outdatedPause}, nil
 	} else if err != nil {

@@ -18,6 +18,7 @@ import (
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
+	hubv1.ReasonRemovalHeld: true,
 }
 
 // divide gives the chosen clusters their shares, if the placement divides. A cluster that would get the object only to have no replicas of it

@@ -265,7 +265,7 @@ func awaited(b hubv1.BindingObject, e hubv1.BindingTarget, generation int64) []s
 		return out
 	}
 	for _, t := range spec.Clusters {
-		if t.State == hubv1.TargetPresent {
+		if t.State == hubv1.TargetPresent && t.Removal == nil {
 			wait(t.Name, "")
 		}
 	}

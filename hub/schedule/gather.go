@@ -48,6 +48,9 @@ type facts struct {
 	now       time.Time
 	// holdBack keeps what a decision would take from a cluster: it has not been confirmed.
 	holdBack bool
+	// guarded is true if copies go only once the guard has let them; removals are its verdicts on those of this object, by cluster.
+	guarded  bool
+	removals map[string]verdict
 	// replayed is told how the decision comes about, unless it is nil.
 	replayed *Replayed
 }
@@ -72,7 +75,8 @@ var (
 
 // gather reads what is known of an object. What could not be read is an error or a fate of its own, never an absence.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
-	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, turns: &s.turns, mostAway: s.Failover.MostAway, refused: s.Refused(id.GroupKind()), now: s.Clock.Now()}
+	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, turns: &s.turns, mostAway: s.Failover.MostAway, refused: s.Refused(id.GroupKind()), now: s.Clock.Now(),
+		guarded: true, removals: s.removals.of(id)}
 	binding := hubv1.NewBinding(id.BindingKey())
 	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:

@@ -87,6 +87,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	scheduler = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: heard,
 		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MostAway: 90},
+		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond},
 	})
 	if err := scheduler.SetupWithManager(mgr); err != nil {
 		return err

@@ -52,10 +52,13 @@ func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 
 	before, began = s.bindingWrites(), time.Now()
 	s.label("sg", map[string]any{"scene": nil})
+	held := s.holds("web")
+	s.counting("half of the copies are held", objects/2, objects/2, 0)
+	s.confirmRemoval("web", held.ID)
 	s.manyDecided(0, objects, "eu", "sg: label scene is not set")
 	t.Logf("%d objects were decided on anew, and half of them moved, in %s", objects, time.Since(began).Round(time.Millisecond))
-	if wrote := s.bindingWrites() - before; wrote != objects/2 {
-		t.Errorf("%d writes of bindings, want one for each of the %d objects that moved", wrote, objects/2)
+	if wrote := s.bindingWrites() - before; wrote != objects {
+		t.Errorf("%d writes of bindings, want two for each of the %d objects that moved: one says that it is held", wrote, objects/2)
 	}
 	var bindings hubv1.ResourceBindingList
 	if err := hubClient.List(t.Context(), &bindings, client.InNamespace(scene)); err != nil {
@@ -65,8 +68,8 @@ func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	for _, b := range bindings.Items {
 		generations[b.Generation]++
 	}
-	if len(generations) != 2 || generations[1] != objects/2 || generations[2] != objects/2 {
-		t.Errorf("bindings by generation: %v, want half of them at 1 and half at 2", generations)
+	if len(generations) != 2 || generations[1] != objects/2 || generations[3] != objects/2 {
+		t.Errorf("bindings by generation: %v, want half of them at 1 and half at 3", generations)
 	}
 }
 

@@ -23,8 +23,15 @@ type memory struct {
 	mu       sync.Mutex
 	specs    map[types.UID]readSpec
 	clusters map[types.UID]seenCluster
-	sent     map[types.NamespacedName][]string // clusters by binding
-	objects  map[string]int                    // objects by cluster
+	sent     map[types.NamespacedName]sent // by binding
+	objects  map[string]int                // objects by cluster
+	copies   map[owner]int                 // by placement
+}
+
+// sent is where the object of a binding is sent, and for which placement.
+type sent struct {
+	placement owner
+	clusters  []string
 }
 
 type readSpec struct {
@@ -132,34 +139,51 @@ func (m *memory) objectsOn(cluster string) int {
 
 // count takes note of where the object of a binding is sent; b is nil if the binding is gone.
 func (m *memory) count(key types.NamespacedName, b hubv1.BindingObject) {
-	var now []string
+	var now sent
 	if b != nil {
+		now.placement = ownerOf(b.BindingSpec().PlacementRef)
 		for _, e := range b.BindingSpec().Clusters {
 			if e.State == hubv1.TargetPresent {
-				now = append(now, e.Name)
+				now.clusters = append(now.clusters, e.Name)
 			}
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.sent[key]
-	if slices.Equal(before, now) {
+	if before.placement == now.placement && slices.Equal(before.clusters, now.clusters) {
 		return
 	}
 	if m.sent == nil {
-		m.sent, m.objects = map[types.NamespacedName][]string{}, map[string]int{}
+		m.sent, m.copies = map[types.NamespacedName]sent{}, map[owner]int{}
 	}
-	for _, c := range before {
+	if m.objects == nil {
+		m.objects = map[string]int{}
+	}
+	for _, c := range before.clusters {
 		if m.objects[c]--; m.objects[c] == 0 {
 			delete(m.objects, c)
 		}
 	}
-	for _, c := range now {
+	if m.copies[before.placement] -= len(before.clusters); m.copies[before.placement] <= 0 {
+		delete(m.copies, before.placement)
+	}
+	for _, c := range now.clusters {
 		m.objects[c]++
 	}
-	if m.sent[key] = now; now == nil {
+	if now.clusters == nil {
 		delete(m.sent, key)
+		return
 	}
+	m.copies[now.placement] += len(now.clusters)
+	m.sent[key] = now
+}
+
+// copiesOf counts the copies of the objects that follow a placement.
+func (m *memory) copiesOf(placement owner) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.copies[placement]
 }
 
 // bindings is the handler that keeps the counts, and what is moving.

@@ -38,6 +38,9 @@ type plan struct {
 	// waits is true if the object waits for its turn to be moved.
 	waits bool
 
+	// claims are the copies that are to go and have not been released.
+	claims []claim
+
 	// again is when time alone may change the decision; 0 if it cannot.
 	again time.Duration
 }
@@ -144,12 +147,13 @@ func (f facts) follow(choice placement.Choice) plan {
 	if err != nil {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
 	}
-	d, waits, err := f.chosen(compiled, winner.PlacementSpec())
+	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
+	d, would, waits, err := f.chosen(compiled, winner.PlacementSpec(), whenUnselected)
 	if err != nil {
 		return f.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, short("every cluster keeps what it has: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
-	whenDeleted, whenUnselected := placement.DefaultRemoval(f.id.GroupKind(), winner.PlacementSpec().Deletion)
-	p := f.entered(d, winner.PlacementSpec(), whenUnselected)
+	p := f.entered(d, would, winner.PlacementSpec(), whenUnselected)
+	p.claimFor(winner, would)
 	if wait := f.unanswered.wait(f, d, winner.PlacementSpec()); wait > 0 {
 		p := f.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "clusters and shares are chosen when every selected cluster has said whether it serves the kind")
 		p.again = earlier(p.again, wait)
@@ -173,12 +177,12 @@ func (f facts) follow(choice placement.Choice) plan {
 	p.whenDeleted = whenDeleted
 	p.others = names(choice.Others)
 	p.rejected = explained(d, winner.PlacementSpec().Spread != nil)
-	p.scheduled = f.withUnmoved(withRest(summary(p.spec, d, len(f.world.clusters)), rest, total), d)
+	p.scheduled = f.withHeld(f.withUnmoved(withRest(summary(p.spec, d, len(f.world.clusters)), rest, total), d), p, len(would.Targets) == 0)
 	return p
 }
 
-// entered settles the entries as a decision on clusters says.
-func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) plan {
+// entered settles the entries as a decision on clusters says. would is the decision that keeps no copy until its removal is released.
+func (f facts) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
 		targets[t.Cluster] = true
@@ -186,7 +190,7 @@ func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnse
 	for _, r := range d.Evict {
 		evict[r.Cluster] = true
 	}
-	for _, r := range d.Withdraw {
+	for _, r := range slices.Concat(would.Withdraw, d.Withdraw) {
 		withdrawn[r.Cluster] = r
 	}
 	p := f.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
@@ -194,7 +198,7 @@ func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnse
 		switch {
 		case targets[e.Name] && e.State == hubv1.TargetEvicting && spec.Replicas.Divides() && !f.isBack(e):
 			return e // what it had of the replicas, others have until it is well
-		case targets[e.Name]:
+		case targets[e.Name] && (!unselected || r.Reason == hubv1.ReasonClusterLeaving):
 			return present(e.Name)
 		case evict[e.Name]:
 			return f.evicted(restored(e), whenUnselected, spec)
@@ -204,7 +208,7 @@ func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnse
 		return restored(e)
 	})
 	for _, t := range d.Targets {
-		if p.spec.Target(t.Cluster) == nil {
+		if p.spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld { // whose copy was given up
 			p.spec.Clusters = append(p.spec.Clusters, present(t.Cluster))
 		}
 	}
@@ -212,9 +216,9 @@ func (f facts) entered(d placement.Decision, spec *hubv1.PlacementSpec, whenUnse
 	return p
 }
 
-// chosen asks which clusters shall hold the object. If it is to leave one before it may, it is asked again; waits is for how long that is. An error means
-// that nobody can tell which clusters are excluded.
-func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d placement.Decision, waits time.Duration, err error) {
+// chosen asks which clusters shall hold the object. If it is to leave one before it may, it is asked again; waits is for how long that is. So it is if
+// copies are to go that have not been released; would is the decision without them. An error means that nobody can tell which clusters are excluded.
+func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (d, would placement.Decision, waits time.Duration, err error) {
 	held := held(f.spec())
 	in := placement.Input{
 		Placement: by,
@@ -227,13 +231,27 @@ func (f facts) chosen(by *placement.Compiled, spec *hubv1.PlacementSpec) (d plac
 		Now:       f.now,
 	}
 	if in.Excluded, err = f.exclusions(); err != nil {
-		return d, 0, err
+		return d, would, 0, err
 	}
 	d = f.asked(in)
 	if in.Hold, waits = f.notYet(d); in.Hold != nil {
 		d = f.asked(in)
 	}
-	return d, waits, nil
+	would = d
+	if in.Keep = f.unreleased(would, whenUnselected); in.Keep == nil {
+		return d, would, waits, nil
+	}
+	d = f.asked(in)
+	if more, wait := f.notYet(d); more != nil { // others are to leave, now that these stay
+		in.Hold, waits = more, earlier(waits, wait)
+		d = f.asked(in)
+	}
+	for i := range d.Targets {
+		if t := &d.Targets[i]; in.Keep[t.Cluster] {
+			t.Reason = hubv1.ReasonRemovalHeld
+		}
+	}
+	return d, would, waits, nil
 }
 
 func (f facts) asked(in placement.Input) placement.Decision {

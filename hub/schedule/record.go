@@ -34,6 +34,9 @@ func (s *Scheduler) record(ctx context.Context, f facts, p plan) error {
 	if err != nil {
 		return fmt.Errorf("recording the decision for %s: %w", f.id, err)
 	}
+	if b == f.binding && f.binding != nil && !f.isJudged(p) {
+		return nil // nothing has changed yet
+	}
 	s.announce(f, p, b)
 	return nil
 }

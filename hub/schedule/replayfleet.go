@@ -109,10 +109,7 @@ func (f Fleet) From(s *Settlement) Fleet {
 
 func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	s := &Settlement{fleet: f.identified(), Outcomes: make([]Outcome, len(f.Objects)), worlds: map[string]world{}}
-	s.memory.sent, s.memory.objects = map[types.NamespacedName][]string{}, maps.Clone(f.Elsewhere)
-	if s.memory.objects == nil {
-		s.memory.objects = map[string]int{}
-	}
+	s.memory.objects = maps.Clone(f.Elsewhere)
 	moving := make([]int, len(f.Objects))
 	for i, o := range f.Objects {
 		moving[i] = i

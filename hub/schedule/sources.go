@@ -36,15 +36,15 @@ type (
 // sources are what wakes an object's decision. An event carries nothing but the key.
 func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
 	return []source.TypedSource[key]{
-		watch(c, &hubv1.ResourceBinding{}, itself[*hubv1.ResourceBinding], bindingMoved[*hubv1.ResourceBinding]),
-		watch(c, &hubv1.ClusterResourceBinding{}, itself[*hubv1.ClusterResourceBinding], bindingMoved[*hubv1.ClusterResourceBinding]),
-		watch(c, &hubv1.Placement{}, behind(selectedBy[*hubv1.Placement](s)), specMoved[*hubv1.Placement]),
-		watch(c, &hubv1.ClusterPlacement{}, behind(selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
-		watch(c, &hubv1.OverridePolicy{}, behind(excludedBy[*hubv1.OverridePolicy](s)), specMoved[*hubv1.OverridePolicy]),
-		watch(c, &hubv1.ClusterOverridePolicy{}, behind(excludedBy[*hubv1.ClusterOverridePolicy](s)), specMoved[*hubv1.ClusterOverridePolicy]),
-		watch(c, &hubv1.MemberCluster{}, behind(s.bound), clusterChanged),
+		watch(c, &hubv1.ResourceBinding{}, itself[*hubv1.ResourceBinding](s), bindingMoved[*hubv1.ResourceBinding]),
+		watch(c, &hubv1.ClusterResourceBinding{}, itself[*hubv1.ClusterResourceBinding](s), bindingMoved[*hubv1.ClusterResourceBinding]),
+		watch(c, &hubv1.Placement{}, behind(s, selectedBy[*hubv1.Placement](s)), specMoved[*hubv1.Placement]),
+		watch(c, &hubv1.ClusterPlacement{}, behind(s, selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
+		watch(c, &hubv1.OverridePolicy{}, behind(s, excludedBy[*hubv1.OverridePolicy](s)), specMoved[*hubv1.OverridePolicy]),
+		watch(c, &hubv1.ClusterOverridePolicy{}, behind(s, excludedBy[*hubv1.ClusterOverridePolicy](s)), specMoved[*hubv1.ClusterOverridePolicy]),
+		watch(c, &hubv1.MemberCluster{}, behind(s, s.bound), clusterChanged),
 		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.clusterMoved}),
-		watch(c, &corev1.Namespace{}, behind(s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
+		watch(c, &corev1.Namespace{}, behind(s, s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
 		s.counting(c),
 		source.TypedFunc[key](s.templateSource),
 	}
@@ -65,14 +65,25 @@ func watch[T client.Object](c cache.Cache, kind T, wake func(context.Context, T,
 }
 
 // itself wakes the object of a binding.
-func itself[T hubv1.BindingObject](_ context.Context, b T, q queue) { q.Add(hubv1.ObjectOf(b)) }
-
-// behind wakes objects of which there may be many behind those that change themselves: somebody waits for these.
-func behind[T client.Object](keys func(context.Context, T) []key) func(context.Context, T, queue) {
-	return func(ctx context.Context, o T, q queue) { addBehind(q, keys(ctx, o)...) }
+func itself[T hubv1.BindingObject](s *Scheduler) func(context.Context, T, queue) {
+	return func(_ context.Context, b T, q queue) { s.add(q, hubv1.ObjectOf(b)) }
 }
 
-func addBehind(q queue, keys ...key) {
+// add queues objects that somebody waits for.
+func (s *Scheduler) add(q queue, keys ...key) {
+	s.pending.add(keys...)
+	for _, k := range keys {
+		q.Add(k)
+	}
+}
+
+// behind wakes objects of which there may be many behind those that change themselves: somebody waits for these.
+func behind[T client.Object](s *Scheduler, keys func(context.Context, T) []key) func(context.Context, T, queue) {
+	return func(ctx context.Context, o T, q queue) { s.addBehind(q, keys(ctx, o)...) }
+}
+
+func (s *Scheduler) addBehind(q queue, keys ...key) {
+	s.pending.add(keys...)
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
 }
 
@@ -86,7 +97,7 @@ const (
 	lostWithin = time.Minute
 )
 
-// addPaced is addBehind for objects that nobody waits for: one after the other.
+// addPaced is addBehind for objects that nobody waits for: one after the other. Removals do not wait until they have been decided on.
 func addPaced(q queue, per time.Duration, keys ...key) {
 	for i, k := range keys {
 		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * per}, k)
@@ -195,7 +206,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	for _, b := range bindings {
 		ref, id := b.BindingSpec().PlacementRef, hubv1.ObjectOf(b)
 		if served.Has(id.GroupKind()) || ref != nil && reading[placementKey(ref)] || speakOf(excluding, id) {
-			addBehind(q, id)
+			s.addBehind(q, id)
 		}
 	}
 }
@@ -312,6 +323,7 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	s.ctx, s.queue = ctx, q
 	s.mu.Unlock()
 	s.turns.begin(s.Clock.Now())
+	s.removals.begin()
 	for gk := range s.wants.current() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
 	}
@@ -327,9 +339,9 @@ func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 			bound = append(bound, id)
 			continue
 		}
-		q.Add(id)
+		s.add(q, id)
 	}
-	addBehind(q, bound...)
+	s.addBehind(q, bound...)
 }
 
 func (s *Scheduler) leading() (context.Context, queue) {
@@ -346,13 +358,13 @@ func (s *Scheduler) wakeObject(id key) {
 		return
 	}
 	if state, _ := s.Templates.State(id.GroupKind()); state.Told {
-		q.Add(id)
+		s.add(q, id)
 	}
 }
 
 func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	if _, q := s.leading(); q != nil {
-		addBehind(q, s.Templates.List(gk)...)
+		s.addBehind(q, s.Templates.List(gk)...)
 	}
 }
 
@@ -364,6 +376,6 @@ func (s *Scheduler) wakeKind(gk schema.GroupKind) {
 	}
 	go func() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
-		addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
+		s.addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
 	}()
 }

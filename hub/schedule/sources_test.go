@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,7 +23,8 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	many := []key{{Kind: "Widget", Name: "a"}, {Kind: "Widget", Name: "b"}}
-	behind(func(context.Context, *hubv1.MemberCluster) []key { return many })(t.Context(), &hubv1.MemberCluster{}, q)
+	s := New(Options{})
+	behind(s, func(context.Context, *hubv1.MemberCluster) []key { return many })(t.Context(), &hubv1.MemberCluster{}, q)
 	changed := key{Kind: "Widget", Name: "c"}
 	q.Add(changed)
 	for i := range 3 {
@@ -85,7 +87,7 @@ func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
 		if changed := clusterChanged(before, after); changed != test.changed {
 			t.Errorf("%s: somebody changed it: %t, want %t", name, changed, test.changed)
 		}
-		s := &Scheduler{Options: Options{Client: threeBindings{}}}
+		s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: threeBindings{}}}
 		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
 		if !slices.Equal(q.after, test.after) {
 			t.Errorf("%s: objects wake after %v, want %v", name, q.after, test.after)
@@ -149,7 +151,7 @@ func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "known"}, key{Kind: "Widget", Namespace: "n", Name: "new"}
-	s := &Scheduler{Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, ctx: t.Context(), queue: q}
+	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, ctx: t.Context(), queue: q}
 	s.wakeObject(known)
 	s.Templates = stateOf{told: true}
 	changed := key{Kind: "Widget", Namespace: "n", Name: "changed"}
@@ -170,7 +172,7 @@ func TestAnObjectThatIsNewAtTheStartGoesBeforeThoseThatHaveABinding(t *testing.T
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "a"}, key{Kind: "Widget", Namespace: "n", Name: "b"}
-	s := &Scheduler{Options: Options{Client: oneBinding{id: known}}}
+	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: oneBinding{id: known}}}
 	s.replay(t.Context(), q, known, made)
 	for i, want := range []key{made, known} {
 		got, _ := q.Get()

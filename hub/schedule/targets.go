@@ -17,6 +17,14 @@ func (f facts) settle(r rule) plan {
 	p.spec.Clusters = nil
 	for _, before := range f.spec().Clusters {
 		e, dropped, why := f.next(&p, before, r)
+		if !dropped && f.isGuarded(before, e) {
+			kept, c := f.claimed(before, e)
+			p.spec.Clusters, p.claims = append(p.spec.Clusters, kept), append(p.claims, c)
+			continue
+		}
+		if f.fate == alive {
+			e.Removal = nil
+		}
 		taken := dropped || (before.State != e.State && (e.State == hubv1.TargetAbsent || e.State == hubv1.TargetEvicting))
 		if taken && f.holdBack {
 			p.spec.Clusters = append(p.spec.Clusters, before)
@@ -30,6 +38,7 @@ func (f facts) settle(r rule) plan {
 			p.spec.Clusters = append(p.spec.Clusters, e)
 		}
 	}
+	p.claimLast()
 	return p
 }
 

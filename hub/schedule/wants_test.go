@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -19,7 +20,7 @@ func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
-	s := &Scheduler{wants: newWants(hub, &hubObjects{}, nil)}
+	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, wants: newWants(hub, &hubObjects{}, nil)}
 	var told [][]schema.GroupKind
 	s.OnWanted(func(kinds []schema.GroupKind) { told = append(told, kinds) })
 	if s.Wanted() != nil {

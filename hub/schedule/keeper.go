@@ -1,0 +1,201 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// lookEvery is how often removals are looked at while there are any.
+const lookEvery = 200 * time.Millisecond
+
+// removalKeeper lets removals go that may, and says which are held. The leader alone runs it: no other replica decides.
+type removalKeeper struct{ *Scheduler }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (removalKeeper) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (k removalKeeper) Start(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if k.counted.Load() {
+				k.look(ctx)
+			}
+		}
+	}
+}
+
+func (k removalKeeper) look(ctx context.Context) {
+	of := k.removals.look(ownerReader{k.Scheduler, ctx})
+	if _, q := k.leading(); q != nil {
+		k.add(q, of.released...)
+		k.addBehind(q, of.held...)
+	}
+	for _, n := range of.news {
+		if o := k.ownerObject(ctx, n.owner); o != nil {
+			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", short(n.message))
+		}
+	}
+	if of.settled { // earlier leaders may have held what nothing asks for any more
+		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
+	}
+	for _, o := range of.moved {
+		k.tell(ctx, o)
+	}
+}
+
+// tell brings the status of an owner up to date. That of placements has a writer of its own, which asks Removal.
+func (k removalKeeper) tell(ctx context.Context, o owner) {
+	if o.Kind != memberClusterKind {
+		if k.onRemoval != nil {
+			k.onRemoval(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		}
+		return
+	}
+	if err := k.writeRemoval(ctx, o); err != nil {
+		if !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "Reporting on held removals")
+		}
+		k.removals.move(o) // again
+	}
+}
+
+// writeRemoval writes what is held of a MemberCluster that leaves. The replica that works on it may write its status as well.
+func (s *Scheduler) writeRemoval(ctx context.Context, o owner) error {
+	var c hubv1.MemberCluster
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	after := c.DeepCopy()
+	held, condition := s.Removal(o.Kind, "", o.Name, c.Status.RemovalHeld)
+	after.Status.RemovalHeld = held
+	if condition != nil {
+		condition.ObservedGeneration = c.Generation
+		meta.SetStatusCondition(&after.Status.Conditions, *condition)
+	}
+	if equality.Semantic.DeepEqual(c.Status, after.Status) {
+		return nil
+	}
+	if err := s.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing status.removalHeld of MemberCluster %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// Removal returns what is to be said of the removals that a placement or MemberCluster asks for: what is held, and a condition, nil if the one that is
+// there stays. was is what its status says now.
+func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
+	held, c, known := s.removals.status(owner{kind, namespace, name})
+	switch {
+	case !known:
+		return was, nil
+	case c == nil && was != nil:
+		c = &metav1.Condition{
+			Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionFalse, Reason: hubv1.ReasonRemovalCancelled,
+			Message: "nothing is to go any more of removal " + was.ID,
+		}
+	}
+	return held, c
+}
+
+// OnRemoval registers who is told that Removal has a new answer for a placement. To be called before the manager starts.
+func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
+
+// ownerObject is a placement or MemberCluster from the cache, nil if there is none.
+func (s *Scheduler) ownerObject(ctx context.Context, o owner) client.Object {
+	var into client.Object
+	switch o.Kind {
+	case memberClusterKind:
+		into = &hubv1.MemberCluster{}
+	case "ClusterPlacement":
+		into = &hubv1.ClusterPlacement{}
+	case "Placement":
+		into = &hubv1.Placement{}
+	default:
+		return nil
+	}
+	if s.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, into, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	return into
+}
+
+// heldOf is what the status of an owner says of held removals.
+func heldOf(o client.Object) *hubv1.RemovalHeld {
+	switch o := o.(type) {
+	case hubv1.PlacementObject:
+		return o.PlacementStatus().RemovalHeld
+	case *hubv1.MemberCluster:
+		return o.Status.RemovalHeld
+	}
+	return nil
+}
+
+// withHeldRemovals are the owners whose status says that removals are held.
+func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
+	var out []owner
+	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil // the cache is ending: so is this process
+	}
+	for _, p := range placements {
+		if heldOf(p) != nil {
+			out = append(out, ownerOf(refTo(p)))
+		}
+	}
+	var clusters hubv1.MemberClusterList
+	if err := s.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	for i := range clusters.Items {
+		if heldOf(&clusters.Items[i]) != nil {
+			out = append(out, owner{Kind: memberClusterKind, Name: clusters.Items[i].Name})
+		}
+	}
+	return out
+}
+
+// ownerReader answers the guard from the cache.
+type ownerReader struct {
+	*Scheduler
+	ctx context.Context
+}
+
+func (r ownerReader) copiesOf(placement owner) (int, guard.Limit) {
+	limit := r.removals.Limit
+	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok {
+		set := p.PlacementSpec().RemovalLimit
+		limit.Copies = int(ptr.Deref(set.Copies, int32(limit.Copies)))
+		limit.Percent = int(ptr.Deref(set.Percent, int32(limit.Percent)))
+	}
+	return r.memory.copiesOf(placement), limit
+}
+
+func (r ownerReader) copiesOn(cluster string) int { return r.memory.objectsOn(cluster) }
+
+func (r ownerReader) shown(o owner) (*hubv1.RemovalHeld, string) {
+	found := r.ownerObject(r.ctx, o)
+	if found == nil {
+		return nil, ""
+	}
+	return heldOf(found), found.GetAnnotations()[hubv1.ConfirmRemovalAnnotation]
+}

@@ -1,0 +1,636 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// Guard limits how many copies decisions delete at once. See package guard.
+type Guard struct {
+	// Limit of each cluster, over all placements, and of placements that set none. Default guard.DefaultLimit.
+	Limit guard.Limit
+	// Window is for how long removals count that went, and for how long a new leader lets none go that nobody has confirmed. Default guard.Window.
+	Window time.Duration
+	// Quiet is how long no other removal must have been asked for before those that wait are judged. Default 2 s.
+	Quiet time.Duration
+}
+
+// WithDefaults fills in what is unset.
+func (g Guard) WithDefaults() Guard {
+	g.Limit = cmp.Or(g.Limit, guard.DefaultLimit)
+	g.Window = cmp.Or(g.Window, guard.Window)
+	g.Quiet = cmp.Or(g.Quiet, 2*time.Second)
+	return g
+}
+
+// longestQuiet bounds how long removals wait because others keep being asked for.
+const longestQuiet = 30 * time.Second
+
+// owner is the placement, or the MemberCluster that leaves, that asks for removals.
+type owner struct{ Kind, Namespace, Name string }
+
+func (o owner) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+const memberClusterKind = "MemberCluster"
+
+// ownerOf is the placement that a binding follows; empty if it follows none.
+func ownerOf(ref *hubv1.PlacementReference) owner {
+	if ref == nil {
+		return owner{}
+	}
+	return owner{ref.Kind, ref.Namespace, ref.Name}
+}
+
+// claim is a copy that a decision takes away and that stays for now.
+type claim struct {
+	cluster, reason, message string
+	owner, placement         owner
+	// last is true if the object would have no copy any more, and its placement does not allow that.
+	last bool
+	// before is since when the binding says that the removal is held; nil if it does not.
+	before *metav1.Time
+}
+
+// verdict on a claim. The zero value is that of one that has not been judged.
+type verdict struct {
+	reason   string
+	released bool
+	since    *metav1.Time // set if it is held
+}
+
+// verdictOn is what was said of the removal of a copy for a reason. Without a guard all go but those that the binding says are held.
+func (f facts) verdictOn(cluster, reason string) verdict {
+	if f.guarded {
+		if v := f.removals[cluster]; v.reason == reason {
+			return v
+		}
+		return verdict{}
+	}
+	if e := f.spec().Target(cluster); e != nil && e.Removal != nil && e.Removal.Reason == reason {
+		return verdict{reason: reason, since: &e.Removal.Since}
+	}
+	return verdict{released: true}
+}
+
+// isGuarded is true if the change of an entry deletes a copy that the guard has to let go first. Copies of deleted objects, copies that others have
+// taken the place of, and copies that stay without our marks are none of its business.
+func (f facts) isGuarded(before, after hubv1.BindingTarget) bool {
+	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
+		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted &&
+		!f.verdictOn(before.Name, after.Absent.Reason).released
+}
+
+// claimed is the entry of a copy that stays for now, with the claim. What waits to be judged leaves the entry as it is.
+func (f facts) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, claim) {
+	a := after.Absent
+	c := claim{cluster: before.Name, reason: a.Reason, owner: ownerOf(f.spec().PlacementRef), placement: ownerOf(f.spec().PlacementRef)}
+	if a.Reason == hubv1.ReasonClusterLeaving {
+		c.owner, c.message = owner{Kind: memberClusterKind, Name: before.Name}, "the MemberCluster is being deleted"
+	}
+	if r := before.Removal; r != nil && r.Reason == a.Reason {
+		c.before = &r.Since
+	}
+	if v := f.verdictOn(before.Name, a.Reason); v.since != nil {
+		before.Removal = &hubv1.HeldRemoval{Reason: a.Reason, Since: *v.since, Policy: a.Policy}
+	}
+	return before, c
+}
+
+// claimLast marks the claims of an object that would have no copy any more.
+func (p *plan) claimLast() {
+	claimed := map[string]bool{}
+	for _, c := range p.claims {
+		claimed[c.cluster] = true
+	}
+	last := !slices.ContainsFunc(p.spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent && !claimed[e.Name] })
+	for i := range p.claims {
+		p.claims[i].last = last
+	}
+}
+
+// claimFor completes the claims of a decision by a placement. A decision that would choose a cluster leaves no object without a copy.
+func (p *plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
+	why := map[string]string{}
+	for _, r := range would.Withdraw {
+		why[r.Cluster] = r.Message
+	}
+	asks := ownerOf(refTo(by))
+	for i := range p.claims {
+		c := &p.claims[i]
+		c.placement, c.last = asks, c.last && len(would.Targets) == 0 && !by.PlacementSpec().AllowEmpty
+		if c.owner.Kind != memberClusterKind {
+			c.owner, c.message = asks, why[c.cluster]
+		}
+	}
+}
+
+// unreleased are the clusters that hold the object, are to lose it by deletion, and keep it for now.
+func (f facts) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
+	var out map[string]bool
+	for _, r := range d.Withdraw {
+		policy := whenUnselected
+		if m := f.world.cluster(r.Cluster); r.Reason == hubv1.ReasonClusterLeaving && m != nil {
+			policy = cmp.Or(m.Spec.Leave.Policy, hubv1.RemovalOrphan)
+		}
+		if e := f.spec().Target(r.Cluster); e == nil || !f.isGuarded(*e, f.absent(*e, r.Reason, policy)) {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[r.Cluster] = true
+	}
+	return out
+}
+
+// isJudged is true if no claim of the plan waits for a verdict.
+func (f facts) isJudged(p plan) bool {
+	return !slices.ContainsFunc(p.claims, func(c claim) bool { return f.verdictOn(c.cluster, c.reason).since == nil })
+}
+
+// withHeld says of a decision which copies stay because their removal is held.
+func (f facts) withHeld(c metav1.Condition, p plan, empty bool) metav1.Condition {
+	const named = 3
+	var held []string
+	for _, cl := range p.claims {
+		if f.verdictOn(cl.cluster, cl.reason).since != nil {
+			held = append(held, fmt.Sprintf("%s (%s)", cl.cluster, cl.reason))
+		}
+	}
+	if len(held) == 0 {
+		return c
+	}
+	n := count(len(held), "cluster")
+	if len(held) > named {
+		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
+	}
+	c.Message += fmt.Sprintf("; the removal from %s is held until somebody confirms it: %s", n, strings.Join(held, ", "))
+	if empty {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "no cluster is selected; "+c.Message
+	}
+	return c
+}
+
+// removals keeps the copies that are to go. It is kept in memory alone: a new leader finds the same removals when it decides on everything, and
+// what was held before it stays held, as bindings and owners say.
+type removals struct {
+	Guard
+	clock   clock.PassiveClock
+	pending *pending
+
+	mu      sync.Mutex
+	began   time.Time // this process began to lead; zero if it does not
+	first   time.Time // the first of those that wait was asked for
+	parked  time.Time // the last of them was
+	settled bool      // what was to go when this process began to lead has been judged
+	objects map[key]map[string]*removal
+	waits   int // removals that wait to be judged
+	sets    map[owner]*heldSet
+	ended   map[owner]ending
+	moved   map[owner]bool // the status says something else now
+	recent  guard.Recent
+}
+
+type removalState int
+
+const (
+	removalWaits removalState = iota
+	removalHeld
+	removalReleased
+)
+
+// removal is one copy that is to go.
+type removal struct {
+	claim
+	state removalState
+	since metav1.Time // it is held
+}
+
+// heldSet is the removals of one owner that somebody has to confirm.
+type heldSet struct {
+	hubv1.RemovalHeld
+	reason, message string // of the condition
+	confirmed       bool   // they go
+}
+
+// ending is how the last held set of an owner came to its end.
+type ending struct{ id, reason, message string }
+
+// counts is what the guard has to know of placements, clusters and owners.
+type counts interface {
+	// copiesOf is how many copies follow a placement, and its limit; copiesOn how many there are on a cluster.
+	copiesOf(placement owner) (int, guard.Limit)
+	copiesOn(cluster string) int
+	// shown is what the status of an owner says of a held removal, and the id that its annotation confirms.
+	shown(o owner) (held *hubv1.RemovalHeld, confirms string)
+}
+
+// verdicts are what came of looking at all removals once more.
+type verdicts struct {
+	held, released []key
+	news           []news
+	moved          []owner // whose status says something else now
+	settled        bool    // from now on it is known of every owner what is held
+}
+
+// news is an event on an owner.
+type news struct {
+	owner                 owner
+	kind, reason, message string
+}
+
+// begin is called when this process begins to lead.
+func (r *removals) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began = r.clock.Now()
+}
+
+// of returns the verdicts on the removals of an object, by cluster.
+func (r *removals) of(id key) map[string]verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]verdict, len(r.objects[id]))
+	for cluster, m := range r.objects[id] {
+		v := verdict{reason: m.reason, released: m.state == removalReleased}
+		if m.state == removalHeld {
+			v.since = ptr.To(m.since)
+		}
+		out[cluster] = v
+	}
+	return out
+}
+
+// decided takes note of the claims of a decision. If it is final, all other removals of the object are over: they are done, or nothing asks for
+// them any more.
+func (r *removals) decided(id key, claims []claim, final bool) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, after := r.objects[id], map[string]*removal{}
+	if !final {
+		maps.Copy(after, before)
+	}
+	for _, c := range claims {
+		m := before[c.cluster]
+		if m == nil || m.reason != c.reason || m.owner != c.owner {
+			m = &removal{}
+			if r.parked = now; r.waits == 0 {
+				r.first = now
+			}
+		}
+		m.claim = c
+		after[c.cluster] = m
+	}
+	r.waits += waiting(after) - waiting(before)
+	if r.objects == nil {
+		r.objects = map[key]map[string]*removal{}
+	}
+	if r.objects[id] = after; len(after) == 0 {
+		delete(r.objects, id)
+	}
+}
+
+func waiting(all map[string]*removal) int {
+	n := 0
+	for _, m := range all {
+		if m.state == removalWaits {
+			n++
+		}
+	}
+	return n
+}
+
+// look judges the removals that wait, if it is time, and lets those go that were confirmed.
+func (r *removals) look(c counts) verdicts {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out verdicts
+	if r.began.IsZero() || r.settled && r.waits == 0 && len(r.sets) == 0 && len(r.moved) == 0 {
+		return out
+	}
+	if r.isTime(now) {
+		r.judge(c, now, &out)
+		r.settled, out.settled = true, !r.settled
+	}
+	r.confirm(c, now, &out)
+	out.moved = slices.Collect(maps.Keys(r.moved))
+	r.moved = nil
+	return out
+}
+
+// move notes that the status of an owner has to say something else.
+func (r *removals) move(o owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moves(o)
+}
+
+func (r *removals) moves(o owner) {
+	if r.moved == nil {
+		r.moved = map[owner]bool{}
+	}
+	r.moved[o] = true
+}
+
+// isTime is true if everything that was woken by the cause of the removals has been decided on, and no other removal was asked for since.
+func (r *removals) isTime(now time.Time) bool {
+	last := r.parked
+	if last.Before(r.began) {
+		last = r.began
+	}
+	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < longestQuiet) {
+		return false
+	}
+	woken := last.Add(r.Quiet / 2) // who was woken by the cause was so by then
+	if latest := now.Add(-r.Quiet / 2); latest.Before(woken) {
+		woken = latest
+	}
+	return !r.pending.until(woken)
+}
+
+// each calls f with all removals, object by object.
+func (r *removals) each(f func(key, *removal)) {
+	for id, all := range r.objects {
+		for _, m := range all {
+			f(id, m)
+		}
+	}
+}
+
+func (r *removals) judge(c counts, now time.Time, out *verdicts) {
+	var asked []guard.Removal
+	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
+	before := map[owner]bool{} // somebody was told that they are held
+	r.each(func(_ key, m *removal) {
+		if m.state != removalWaits {
+			return
+		}
+		p := m.placement.String()
+		if _, known := placements[p]; !known {
+			n, limit := c.copiesOf(m.placement)
+			placements[p] = guard.Scope{Limit: limit, Copies: n, Recent: r.recent.Of(p, now)}
+		}
+		if _, known := clusters[m.cluster]; !known {
+			clusters[m.cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.cluster), Recent: r.recent.Of(memberClusterKind+" "+m.cluster, now)}
+		}
+		asked = append(asked, guard.Removal{Set: m.owner.String(), Placement: p, Cluster: m.cluster, Last: m.last})
+		if m.before != nil || r.isHeld(c, m.owner) {
+			before[m.owner] = true
+		}
+	})
+	over := guard.Judge(asked, placements, clusters)
+	mayGo := now.Sub(r.began) >= r.Window
+	r.each(func(id key, m *removal) {
+		if m.state != removalWaits {
+			return
+		}
+		breaches := over[m.owner.String()]
+		switch {
+		case len(breaches) > 0 || before[m.owner]:
+			m.state, m.since = removalHeld, ptr.Deref(m.claim.before, metav1.NewTime(now).Rfc3339Copy())
+			out.held = append(out.held, id)
+			r.hold(c, m, breaches)
+		case mayGo:
+			m.state = removalReleased
+			out.released = append(out.released, id)
+			r.recent.Add(m.placement.String(), now)
+			r.recent.Add(memberClusterKind+" "+m.cluster, now)
+		default:
+			return
+		}
+		r.waits--
+	})
+}
+
+// isHeld is true if removals of the owner are held, or were when another process led.
+func (r *removals) isHeld(c counts, o owner) bool {
+	if set := r.sets[o]; set != nil {
+		return !set.confirmed
+	}
+	return r.shown(c, o) != nil
+}
+
+// shown is what the status of an owner says, unless this process has ended that removal: then the status is about to be written.
+func (r *removals) shown(c counts, o owner) *hubv1.RemovalHeld {
+	shown, _ := c.shown(o)
+	if shown != nil && shown.ID == r.ended[o].id {
+		return nil
+	}
+	return shown
+}
+
+// hold adds a removal to the held set of its owner.
+func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
+	set := r.sets[m.owner]
+	if set == nil || set.confirmed {
+		set = &heldSet{}
+		if shown := r.shown(c, m.owner); shown != nil {
+			set.RemovalHeld = *shown.DeepCopy()
+		}
+		if r.sets == nil {
+			r.sets = map[owner]*heldSet{}
+		}
+		r.sets[m.owner] = set
+	}
+	if set.reason == "" || len(breaches) > 0 {
+		set.reason, set.message = whyHeld(breaches)
+	}
+}
+
+// whyHeld is the reason of the condition, and what it begins with.
+func whyHeld(breaches []guard.Breach) (reason, message string) {
+	const named = 3
+	reason = hubv1.ReasonLastCopy
+	var parts []string
+	for _, b := range breaches {
+		if b.Placement != "" || b.Cluster != "" {
+			reason = hubv1.ReasonTooManyRemovals
+		}
+		parts = append(parts, b.String())
+	}
+	if len(parts) == 0 { // it was held before this process led
+		return hubv1.ReasonTooManyRemovals, ""
+	}
+	if len(parts) > named {
+		parts = append(parts[:named], fmt.Sprintf("and %d more", len(parts)-named))
+	}
+	return reason, strings.Join(parts, "; ")
+}
+
+// gathered is a held set as it is now.
+type gathered struct {
+	objects  []key
+	removals []*removal
+	clusters map[string]bool
+	causes   map[string]string // messages by reason, the first by cluster
+	first    map[string]string // the clusters of the messages
+}
+
+func (g *gathered) add(id key, m *removal) {
+	if n := len(g.objects); n == 0 || g.objects[n-1] != id {
+		g.objects = append(g.objects, id)
+	}
+	g.removals = append(g.removals, m)
+	g.clusters[m.cluster] = true
+	if first, known := g.first[m.reason]; !known || m.cluster < first {
+		g.first[m.reason], g.causes[m.reason] = m.cluster, m.message
+	}
+}
+
+func (g *gathered) sum() guard.Shown {
+	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
+}
+
+// confirm brings the held sets up to date, ends those that are empty and lets those go that somebody has confirmed.
+func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
+	sets := map[owner]*gathered{}
+	r.each(func(id key, m *removal) {
+		if m.state == removalWaits || r.sets[m.owner] == nil {
+			return
+		}
+		g := sets[m.owner]
+		if g == nil {
+			g = &gathered{clusters: map[string]bool{}, causes: map[string]string{}, first: map[string]string{}}
+			sets[m.owner] = g
+		}
+		g.add(id, m)
+	})
+	for o, set := range r.sets {
+		g := sets[o]
+		switch {
+		case g == nil:
+			r.end(o, set, out)
+			continue
+		case set.confirmed:
+			continue
+		}
+		was := set.RemovalHeld
+		renewed := set.refresh(g, now)
+		if !equality.Semantic.DeepEqual(was, set.RemovalHeld) {
+			r.moves(o)
+		}
+		if renewed {
+			out.news = append(out.news, news{o, "Warning", hubv1.ReasonRemovalHeld, set.text(o)})
+		}
+		if _, confirms := c.shown(o); confirms != set.ID {
+			continue
+		}
+		set.confirmed = true
+		r.moves(o)
+		for _, m := range g.removals {
+			m.state = removalReleased
+		}
+		out.released = append(out.released, g.objects...)
+		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s go: the removal %s was confirmed", copies(len(g.removals)), set.ID)})
+	}
+}
+
+// refresh brings what is shown of a set up to date, and is true if it has another id. Small changes are not shown: that would be a write for each.
+func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
+	is := g.sum()
+	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
+	for _, cause := range s.Causes {
+		reason, _, _ := strings.Cut(cause, ":")
+		shown.Causes = append(shown.Causes, reason)
+	}
+	renewed = s.ID == "" || !shown.Covers(is)
+	if renewed {
+		s.ID = strings.SplitN(string(uuid.NewUUID()), "-", 2)[0]
+	}
+	if s.Since.IsZero() {
+		s.Since = metav1.NewTime(now).Rfc3339Copy()
+	}
+	if !renewed && is.Copies*10 >= shown.Copies*9 && slices.Equal(is.Clusters, shown.Clusters) && slices.Equal(is.Causes, shown.Causes) {
+		return false
+	}
+	s.Copies, s.Clusters, s.Causes = int32(is.Copies), is.Clusters, nil
+	for _, reason := range is.Causes {
+		const most, longest = 10, 400
+		if len(s.Causes) == most {
+			break
+		}
+		cause := reason
+		if message := g.causes[reason]; message != "" {
+			cause += ": " + message
+		}
+		s.Causes = append(s.Causes, strings.ToValidUTF8(cause[:min(len(cause), longest)], ""))
+	}
+	return renewed
+}
+
+func copies(n int) string {
+	if n == 1 {
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
+}
+
+// text says what is held and what to do about it.
+func (s *heldSet) text(o owner) string {
+	text := fmt.Sprintf("%s on %s stay although they are to go (%s)", copies(int(s.Copies)), count(len(s.Clusters), "cluster"), strings.Join(s.Causes, "; "))
+	if s.message != "" {
+		text += ": " + s.message
+	}
+	command := strings.ToLower(o.Kind) + " " + o.Name
+	if o.Namespace != "" {
+		command += " -n " + o.Namespace
+	}
+	return short(text + ". If that is a mistake, undo it. Otherwise run: hansectl confirm " + command + " (or set the annotation " +
+		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
+}
+
+// end forgets a set of which nothing is left.
+func (r *removals) end(o owner, set *heldSet, out *verdicts) {
+	delete(r.sets, o)
+	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "nothing is to go any more of removal " + set.ID}
+	if set.confirmed {
+		e.reason, e.message = hubv1.ReasonRemovalConfirmed, "the removal "+set.ID+" was confirmed and is carried out"
+	} else {
+		out.news = append(out.news, news{o, "Normal", e.reason, e.message})
+	}
+	if r.ended == nil {
+		r.ended = map[owner]ending{}
+	}
+	r.ended[o] = e
+	r.moves(o)
+}
+
+// status is what is to be said of an owner: what is held, and the condition. A nil condition means that the one that is there stays, known that
+// something can be said at all.
+func (r *removals) status(o owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if set := r.sets[o]; set != nil && set.ID != "" {
+		c := &metav1.Condition{Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: set.reason, Message: set.text(o)}
+		if set.confirmed {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonRemovalConfirmed, "the removal "+set.ID+" was confirmed and is being carried out"
+		}
+		return set.RemovalHeld.DeepCopy(), c, true
+	}
+	if e, yes := r.ended[o]; yes {
+		return nil, &metav1.Condition{Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionFalse, Reason: e.reason, Message: e.message}, true
+	}
+	return nil, nil, r.settled
+}
