@@ -1,0 +1,142 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// confirmation is one run of the command.
+type confirmation struct {
+	hub *hub
+
+	kind, name string
+	yes        bool
+}
+
+func newConfirm(h *hub) *cobra.Command {
+	c := &confirmation{hub: h}
+	cmd := &cobra.Command{
+		Use:   "confirm KIND NAME",
+		Short: "Let copies be deleted whose removal the hub holds",
+		Long: `Let copies be deleted whose removal the hub holds.
+
+The hub holds the removals that a Placement, a ClusterPlacement or a MemberCluster with spec.leave.policy Delete asks for if too many copies would
+go at once, or the last copy of an object. This command shows which copies would go and why, asks, and sets the annotation
+hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tenth more copies than are shown, and no other cluster or reason.`,
+		Example: `  hansectl confirm placement web -n shop
+
+  # Without a question, as in a script
+  hansectl confirm membercluster eu-fra-1 --yes`,
+		Args: arguments("KIND", "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.kind, c.name = strings.ToLower(args[0]), args[1]
+			if c.object() == nil {
+				return usageError(cmd, fmt.Errorf("KIND %q: want placement, clusterplacement or membercluster", args[0]))
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "Do not ask.")
+	return cmd
+}
+
+// object is an empty object of the kind, nil if removals of the kind are never held.
+func (c *confirmation) object() client.Object {
+	switch c.kind {
+	case "placement", "placements", "pl":
+		return &hubv1.Placement{}
+	case "clusterplacement", "clusterplacements", "cpl":
+		return &hubv1.ClusterPlacement{}
+	case "membercluster", "memberclusters", "mcl":
+		return &hubv1.MemberCluster{}
+	}
+	return nil
+}
+
+func (c *confirmation) run(ctx context.Context) error {
+	hub, _, err := c.hub.connect()
+	if err != nil {
+		return err
+	}
+	object, key := c.object(), client.ObjectKey{Name: c.name}
+	named := c.kind + "/" + c.name
+	if _, namespaced := object.(*hubv1.Placement); namespaced {
+		if key.Namespace, _, err = c.hub.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return fmt.Errorf("finding the namespace: %w", err)
+		}
+	}
+	err = hub.Get(ctx, key, object)
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoHub
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the hub has no %s", named)
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", named, err)
+	}
+	held := heldRemoval(object)
+	if held == nil {
+		says(c.hub.streams.Out, named, "holds no removal")
+		return nil
+	}
+	if object.GetAnnotations()[hubv1.ConfirmRemovalAnnotation] == held.ID {
+		says(c.hub.streams.Out, named, "removal %s is confirmed already", held.ID)
+		return nil
+	}
+	c.show(held)
+	if err := c.hub.confirm(c.yes, "This deletes %s on %s.", counted(int(held.Copies), "copy"), counted(len(held.Clusters), "cluster")); err != nil {
+		return err
+	}
+	before := object.DeepCopyObject().(client.Object)
+	annotations := map[string]string{}
+	for k, v := range object.GetAnnotations() {
+		annotations[k] = v
+	}
+	annotations[hubv1.ConfirmRemovalAnnotation] = held.ID
+	object.SetAnnotations(annotations)
+	if err := hub.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("confirming removal %s of %s: %w", held.ID, named, err)
+	}
+	says(c.hub.streams.Out, named, "removal %s confirmed: %s are deleted within seconds", held.ID, counted(int(held.Copies), "copy"))
+	return nil
+}
+
+func heldRemoval(o client.Object) *hubv1.RemovalHeld {
+	switch o := o.(type) {
+	case hubv1.PlacementObject:
+		return o.PlacementStatus().RemovalHeld
+	case *hubv1.MemberCluster:
+		return o.Status.RemovalHeld
+	}
+	return nil
+}
+
+// show prints which copies go, and why.
+func (c *confirmation) show(held *hubv1.RemovalHeld) {
+	const named = 20
+	clusters := held.Clusters
+	more := ""
+	if len(clusters) > named {
+		clusters, more = clusters[:named], fmt.Sprintf(" and %d more", len(held.Clusters)-named)
+	}
+	out := c.hub.streams.Out
+	fmt.Fprintf(out, "Removal:   %s, held since %s\n", held.ID, held.Since.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "Copies:    %d\n", held.Copies)
+	fmt.Fprintf(out, "Clusters:  %s%s\n", strings.Join(clusters, ", "), more)
+	for i, cause := range held.Causes {
+		label := "Causes:    "
+		if i > 0 {
+			label = "           "
+		}
+		fmt.Fprintf(out, "%s%s\n", label, cause)
+	}
+}
