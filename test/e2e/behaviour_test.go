@@ -81,6 +81,7 @@ func TestALabelMovesAClusterIntoAndOutOfASelector(t *testing.T) {
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ns: "in"}}},
+			AllowEmpty:        true,
 		},
 	}
 	must(t, suite.Hub.Create(t.Context(), p))

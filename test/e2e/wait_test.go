@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -103,7 +104,10 @@ func widget(namespace, name string) *unstructured.Unstructured {
 	return w
 }
 
-// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace. No names means every cluster.
+// manyRemovals lets a placement take copies away without a confirmation, for tests that are not about that.
+var manyRemovals = hubv1.RemovalLimit{Copies: ptr.To[int32](1000)}
+
+// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace, whose copies go unconfirmed. No names means every cluster.
 func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placement {
 	t.Helper()
 	p := &hubv1.Placement{
@@ -111,6 +115,8 @@ func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placem
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}},
 			Clusters:          hubv1.ClusterSelection{Names: names},
+			AllowEmpty:        true,
+			RemovalLimit:      manyRemovals,
 		},
 	}
 	if len(names) == 0 {
@@ -188,10 +194,11 @@ func everyCluster() hubv1.ClusterSelection {
 	return hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
 }
 
-// place makes a Placement for one selector; the rest comes from spec.
+// place makes a Placement for one selector, whose copies go unconfirmed; the rest comes from spec.
 func place(t *testing.T, namespace, name string, s hubv1.ResourceSelector, spec hubv1.PlacementSpec) *hubv1.Placement {
 	t.Helper()
 	spec.ResourceSelectors = []hubv1.ResourceSelector{s}
+	spec.AllowEmpty, spec.RemovalLimit = true, manyRemovals
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 	must(t, suite.Hub.Create(t.Context(), p))
 	return p

@@ -75,6 +75,7 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--kubeconfig", f.hubKubeconfig(name), "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--view-bind-address", view,
+		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests take more copies away, one after the other, than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
