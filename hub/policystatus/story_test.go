@@ -56,6 +56,10 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 				{corev1.EventTypeNormal, EventClustersBack, "Observe", "every cluster is heard again"},
 			},
 		},
+		"a cluster selector that matches no cluster": {
+			statuses: []hubv1.PlacementStatus{is(hubv1.ConditionScheduled, yes, hubv1.ReasonScheduled), is(hubv1.ConditionScheduled, no, hubv1.ReasonNoClusterSelected)},
+			want:     []event{{corev1.EventTypeWarning, EventNotScheduled, "Schedule", "NoClusterSelected: 1 of 2 objects"}},
+		},
 		"a placement that the hub cannot follow": {
 			statuses: []hubv1.PlacementStatus{{}, is(hubv1.ConditionAccepted, no, hubv1.ReasonKindNotServed), is(hubv1.ConditionAccepted, yes, hubv1.ReasonAccepted)},
 			want: []event{

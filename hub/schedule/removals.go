@@ -589,7 +589,7 @@ func copies(n int) string {
 
 // text says what is held and what to do about it.
 func (s *heldSet) text(o owner) string {
-	text := fmt.Sprintf("%s on %s stay although they are to go (%s)", copies(int(s.Copies)), count(len(s.Clusters), "cluster"), strings.Join(s.Causes, "; "))
+	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", copies(int(s.Copies)), count(len(s.Clusters), "cluster"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
 		text += ": " + s.message
 	}
