@@ -47,7 +47,7 @@ func (s *scene) counts() (present, held, absent int) {
 
 func (s *scene) counting(what string, present, held, absent int) {
 	s.t.Helper()
-	s.eventually(what, func() error {
+	s.within(5*time.Minute, what, func() error {
 		if p, h, a := s.counts(); p != present || h != held || a != absent {
 			return fmt.Errorf("%d entries are Present, %d held, %d Absent; want %d, %d and %d", p, h, a, present, held, absent)
 		}
