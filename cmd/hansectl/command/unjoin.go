@@ -175,6 +175,9 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 		if err != nil {
 			return "", false, fmt.Errorf("reading MemberCluster %s: %w", u.name, err)
 		}
+		if held := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionRemovalHeld); held != nil && held.Status == metav1.ConditionTrue {
+			return because(held), false, nil
+		}
 		if ready := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			return because(ready), false, nil
 		}
