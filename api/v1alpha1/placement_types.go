@@ -135,9 +135,9 @@ type PlacementSpec struct {
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
 	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go, all stay until
-	// somebody confirms it. Unset: 5 copies or 20 percent, the larger one.
+	// somebody confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the larger one.
 	// +optional
-	RemovalLimit RemovalLimit `json:"removalLimit,omitempty"`
+	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
 	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an object stays until
 	// somebody confirms that it may go.
@@ -350,16 +350,14 @@ type DeletionPolicy struct {
 
 // RemovalLimit is the number of copies that may be deleted at once: the larger one of both.
 type RemovalLimit struct {
-	// copies that may go at once, whatever share they are. 0 to 1000000, default 5.
+	// copies that may go at once, whatever share they are. 0 to 1000000. Unset: guard.copies of the hub's chart.
 	// +optional
-	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Copies *int32 `json:"copies,omitempty"`
 
-	// percent of all copies that may go at once. 0 to 100, default 20.
+	// percent of all copies that may go at once. 0 to 100. Unset: guard.percent of the hub's chart.
 	// +optional
-	// +kubebuilder:default=20
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percent *int32 `json:"percent,omitempty"`

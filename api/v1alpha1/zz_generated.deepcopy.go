@@ -1474,7 +1474,11 @@ func (in *PlacementSpec) DeepCopyInto(out *PlacementSpec) {
 	in.Replicas.DeepCopyInto(&out.Replicas)
 	in.Apply.DeepCopyInto(&out.Apply)
 	out.Deletion = in.Deletion
-	in.RemovalLimit.DeepCopyInto(&out.RemovalLimit)
+	if in.RemovalLimit != nil {
+		in, out := &in.RemovalLimit, &out.RemovalLimit
+		*out = new(RemovalLimit)
+		(*in).DeepCopyInto(*out)
+	}
 	in.Failover.DeepCopyInto(&out.Failover)
 	in.Suspend.DeepCopyInto(&out.Suspend)
 	in.StatusAggregation.DeepCopyInto(&out.StatusAggregation)

@@ -182,7 +182,7 @@ type ownerReader struct {
 
 func (r ownerReader) copiesOf(placement owner) (int, guard.Limit) {
 	limit := r.removals.Limit
-	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok {
+	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
 		set := p.PlacementSpec().RemovalLimit
 		limit.Copies = int(ptr.Deref(set.Copies, int32(limit.Copies)))
 		limit.Percent = int(ptr.Deref(set.Percent, int32(limit.Percent)))

@@ -92,12 +92,25 @@ func (f facts) verdictOn(cluster, reason string) verdict {
 	return verdict{released: true}
 }
 
-// isGuarded is true if the change of an entry deletes a copy that the guard has to let go first. Copies of deleted objects, copies that others have
-// taken the place of, and copies that stay without our marks are none of its business.
+// isGuarded is true if the change of an entry deletes a copy that the guard has to let go first. The guard does not hold copies of deleted objects,
+// copies that others have taken the place of, and copies that are orphaned.
 func (f facts) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted &&
-		!f.verdictOn(before.Name, after.Absent.Reason).released
+		!f.orphansAdopted(before.Name) && !f.verdictOn(before.Name, after.Absent.Reason).released
+}
+
+// orphansAdopted is true if the copy on a cluster was adopted, and is orphaned for that reason instead of being deleted.
+func (f facts) orphansAdopted(cluster string) bool {
+	if f.binding == nil {
+		return false
+	}
+	row := f.binding.BindingStatus().Row(cluster)
+	if row == nil || !row.Adopted {
+		return false
+	}
+	followed := f.world.placement(f.spec().PlacementRef)
+	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
 // claimed is the entry of a copy that stays for now, with the claim. What waits to be judged leaves the entry as it is.

@@ -45,6 +45,12 @@ func TestWhatTheGuardKeeps(t *testing.T) {
 	one := func(p *hubv1.Placement) { spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})(p) }
 	orphan := func(p *hubv1.Placement) { p.Spec.Deletion.WhenUnselected = hubv1.RemovalOrphan }
 	empty := func(p *hubv1.Placement) { p.Spec.AllowEmpty = true }
+	deleteAdopted := func(p *hubv1.Placement) { p.Spec.Deletion.Adopted = hubv1.RemovalDelete }
+	adopted := func(cluster string, entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
+		b := bound(entries...)
+		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Adopted: true})
+		return b
+	}
 	drained := func(c *hubv1.MemberCluster) { c.Spec.Drain = &hubv1.DrainPolicy{} }
 	refused := func(c *hubv1.MemberCluster) {
 		c.Spec.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
@@ -98,6 +104,14 @@ func TestWhatTheGuardKeeps(t *testing.T) {
 		"orphans are not held": {
 			guarded(bound(present("eu"), present("sg")), policy("web", named("sg"), orphan), nil, three()...),
 			"-eu NotSelected Orphan, sg", "[]",
+		},
+		"copies that were adopted are orphaned, and are not held": {
+			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),
+			"-eu NotSelected Delete, sg", "[]",
+		},
+		"unless adopted copies are deleted as well": {
+			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg"), deleteAdopted), nil, three()...),
+			"eu, sg", "[eu NotSelected Placement shop/web]",
 		},
 		"a cluster that leaves and deletes asks for itself": {
 			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", leaving(hubv1.RemovalDelete)), cluster("sg")),

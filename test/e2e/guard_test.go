@@ -33,7 +33,7 @@ func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T)
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{everyWidget},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ns: "prod"}}},
-			RemovalLimit:      hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default, which the suite's hub raises
+			RemovalLimit:      &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default, which the suite's hub raises
 		},
 	}
 	must(t, suite.Hub.Create(ctx, p))
