@@ -1,4 +1,4 @@
-// Package guard judges removals of copies: whether so few go at once that they may, or whether somebody has to confirm them.
+// Package guard judges removals of copies: whether so few go at once that they may, or whether a user has to confirm them.
 //
 //   - A set is the removals that one placement asks for, or one MemberCluster that leaves. It goes as a whole or not at all.
 //   - Sets that wait at the same time are judged together: a cluster is compared with the sum over all of them, so that one wrong label
@@ -38,7 +38,7 @@ type Removal struct {
 // Scope is a placement or a cluster whose copies are counted.
 type Scope struct {
 	Limit Limit
-	// Copies that there are, those that are to go included. Recent is how many have gone within the last Window.
+	// Copies that there are, with the ones that are to go. Recent is how many have gone within the last Window.
 	Copies, Recent int
 }
 
@@ -61,7 +61,7 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit and no copies but those that go.
+// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit, and its copies are the ones that go.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -163,7 +163,7 @@ func (r *Recent) Of(scope string, now time.Time) int {
 	return sum
 }
 
-// Shown is a set of removals as somebody sees it before confirming it.
+// Shown is a set of removals as it is shown before a user confirms it.
 type Shown struct {
 	Copies   int
 	Clusters []string

@@ -24,7 +24,7 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionContested of a binding: somebody on a member keeps changing what Hanse applies. Absent while nobody does.
 	ConditionContested = "Contested"
-	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until somebody confirms it. Absent if
+	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until a user confirms the removal. Absent if
 	// no removal was ever held.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
@@ -110,10 +110,10 @@ const (
 
 // Reasons of removals that are held.
 const (
-	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster is to lose the object and keeps it until somebody confirms that
+	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster is to lose the object and keeps it until a user confirms the removal
 	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would go than the limit of a placement or cluster allows
 	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would have no copy any more
-	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: somebody has confirmed it
+	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: a user has confirmed it
 	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: nothing is to go any more
 )
 

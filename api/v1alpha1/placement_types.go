@@ -135,12 +135,12 @@ type PlacementSpec struct {
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
 	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go, all stay until
-	// somebody confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the larger one.
+	// a user confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the larger one.
 	// +optional
 	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
 	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an object stays until
-	// somebody confirms that it may go.
+	// a user confirms it.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
@@ -350,7 +350,7 @@ type DeletionPolicy struct {
 
 // RemovalLimit is the number of copies that may be deleted at once: the larger one of both.
 type RemovalLimit struct {
-	// copies that may go at once, whatever share they are. 0 to 1000000. Unset: guard.copies of the hub's chart.
+	// copies that may go at once, even if they are a larger share than percent. 0 to 1000000. Unset: guard.copies of the hub's chart.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -363,7 +363,7 @@ type RemovalLimit struct {
 	Percent *int32 `json:"percent,omitempty"`
 }
 
-// RemovalHeld sums up the copies that are to be deleted and stay until somebody confirms it.
+// RemovalHeld sums up the copies that are to be deleted and stay until a user confirms the removal.
 type RemovalHeld struct {
 	// id confirms this removal: set the annotation hanse.dev/confirm-removal to it. It is good once. It covers the clusters and reasons that are
 	// shown here, and at most a tenth more copies.
@@ -451,7 +451,7 @@ type PlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Topology []RegionSummary `json:"topology,omitempty"`
 
-	// removalHeld sums up the copies that are to go and stay until somebody confirms it. Unset if there are none.
+	// removalHeld sums up the copies that are to go and stay until a user confirms the removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 

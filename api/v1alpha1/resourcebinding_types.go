@@ -199,7 +199,7 @@ type BindingTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// removal is set if state is Present only because the removal of the copy is held until somebody confirms it.
+	// removal is set if state is Present only because the removal of the copy is held until a user confirms the removal.
 	// +optional
 	Removal *HeldRemoval `json:"removal,omitempty"`
 

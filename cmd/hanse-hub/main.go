@@ -52,9 +52,9 @@ func run() error {
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
 	proxied := flag.Bool("proxy-from-environment", false, "Connect to members and to the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
 	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "Above this number of copies a namespace or CustomResourceDefinition is named in the ConfigMap hanse-protected, by which the API server protects it from deletion; below 0 none is.")
-	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement that says nothing else, whatever share they are.")
-	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement that says nothing else, decisions may delete at once. The larger limit counts; beyond it somebody has to confirm.")
-	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long copies count that were deleted, and for how long a new leader deletes none that nobody has confirmed.")
+	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement without removalLimit, even if they are a larger share than percent.")
+	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement without removalLimit, decisions may delete at once. The larger limit counts; beyond it somebody has to confirm.")
+	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long copies count that were deleted, and for how long a new leader deletes none without a confirmation.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)

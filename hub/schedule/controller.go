@@ -7,7 +7,7 @@
 //   - An object is gone only if Templates.Live says so. What cannot be read keeps its decision.
 //   - A cluster that is away for too long or drained turns Evicting when others take its place, and Absent when these are healthy and it
 //     answers (failover.go). How many move at a time is limited (drains.go); where a drain is, status.drain says.
-//   - A decision that deletes copies parks them (removals.go). They go when package guard lets them, or somebody confirms it; until then their entries
+//   - A decision that deletes copies parks them (removals.go). They go when package guard lets them, or a user confirms it; until then their entries
 //     stay Present, which holds up nothing else of the object.
 //   - Rules of override policies exclude clusters (exclude.go). While one of them cannot be read, the decision stays as it is.
 //   - A target is never dropped from the list while its cluster may hold a copy: it turns Absent and goes after its row says

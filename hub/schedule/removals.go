@@ -24,9 +24,9 @@ import (
 type Guard struct {
 	// Limit of each cluster, over all placements, and of placements that set none. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is for how long removals count that went, and for how long a new leader lets none go that nobody has confirmed. Default guard.Window.
+	// Window is for how long removals count that went, and for how long a new leader lets none go without a confirmation. Default guard.Window.
 	Window time.Duration
-	// Quiet is how long no other removal must have been asked for before those that wait are judged. Default 2 s.
+	// Quiet is how long no other removal must have been asked for before the waiting ones are judged. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -71,14 +71,14 @@ type claim struct {
 	before *metav1.Time
 }
 
-// verdict on a claim. The zero value is that of one that has not been judged.
+// verdict on a claim. The zero value belongs to a claim that has not been judged.
 type verdict struct {
 	reason   string
 	released bool
 	since    *metav1.Time // set if it is held
 }
 
-// verdictOn is what was said of the removal of a copy for a reason. Without a guard all go but those that the binding says are held.
+// verdictOn is what was said of the removal of a copy for a reason. Without a guard all go except the removals that the binding shows as held.
 func (f facts) verdictOn(cluster, reason string) verdict {
 	if f.guarded {
 		if v := f.removals[cluster]; v.reason == reason {
@@ -197,7 +197,7 @@ func (f facts) withHeld(c metav1.Condition, p plan, empty bool) metav1.Condition
 	if len(held) > named {
 		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
 	}
-	c.Message += fmt.Sprintf("; the removal from %s is held until somebody confirms it: %s", n, strings.Join(held, ", "))
+	c.Message += fmt.Sprintf("; the removal from %s is held until a user confirms the removal: %s", n, strings.Join(held, ", "))
 	if empty {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "no cluster is selected; "+c.Message
 	}
@@ -213,7 +213,7 @@ type removals struct {
 
 	mu      sync.Mutex
 	began   time.Time // this process began to lead; zero if it does not
-	first   time.Time // the first of those that wait was asked for
+	first   time.Time // the first of the waiting removals was asked for
 	parked  time.Time // the last of them was
 	settled bool      // what was to go when this process began to lead has been judged
 	objects map[key]map[string]*removal
@@ -239,7 +239,7 @@ type removal struct {
 	since metav1.Time // it is held
 }
 
-// heldSet is the removals of one owner that somebody has to confirm.
+// heldSet is the removals of one owner that a user has to confirm.
 type heldSet struct {
 	hubv1.RemovalHeld
 	reason, message string // of the condition
@@ -334,7 +334,7 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the removals that wait, if it is time, and lets those go that were confirmed.
+// look judges the waiting removals if it is time, and lets the confirmed ones go.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -395,7 +395,7 @@ func (r *removals) each(f func(key, *removal)) {
 func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
 	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
-	before := map[owner]bool{} // somebody was told that they are held
+	before := map[owner]bool{} // users were told that they are held
 	r.each(func(_ key, m *removal) {
 		if m.state != removalWaits {
 			return
@@ -516,7 +516,7 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm brings the held sets up to date, ends those that are empty and lets those go that somebody has confirmed.
+// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	sets := map[owner]*gathered{}
 	r.each(func(id key, m *removal) {
