@@ -18,11 +18,11 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves lets 10,000 objects share a placement, half of them on one cluster and half on
+// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves lets 4,000 objects share a placement, half of them on one cluster and half on
 // another, and changes a label of a cluster. The API server counts the writes. It is not parallel, because of what others write.
 func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	s := newScene(t, "many", "eu", "sg", "us")
-	const objects = 10_000
+	const objects = 4_000
 	scene := s.id.Namespace
 	p := s.place("web")
 	p.Spec.Clusters = hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"scene": scene}}}

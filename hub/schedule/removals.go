@@ -216,6 +216,7 @@ type removals struct {
 	first   time.Time // the first of the waiting removals was asked for
 	parked  time.Time // the last of them was
 	settled bool      // what was to go when this process began to lead has been judged
+	changed bool      // held sets may not be what they were at the last look
 	objects map[key]map[string]*removal
 	waits   int // removals that wait to be judged
 	sets    map[owner]*heldSet
@@ -312,9 +313,11 @@ func (r *removals) decided(id key, claims []claim, final bool) {
 				r.first = now
 			}
 		}
+		r.changed = r.changed || !m.claim.isSame(c)
 		m.claim = c
 		after[c.cluster] = m
 	}
+	r.changed = r.changed || len(before) != len(after)
 	r.waits += waiting(after) - waiting(before)
 	if r.objects == nil {
 		r.objects = map[key]map[string]*removal{}
@@ -322,6 +325,11 @@ func (r *removals) decided(id key, claims []claim, final bool) {
 	if r.objects[id] = after; len(after) == 0 {
 		delete(r.objects, id)
 	}
+}
+
+// isSame is true if both claims look the same in a held set.
+func (c claim) isSame(d claim) bool {
+	return c.cluster == d.cluster && c.reason == d.reason && c.message == d.message && c.owner == d.owner
 }
 
 func waiting(all map[string]*removal) int {
@@ -343,7 +351,7 @@ func (r *removals) look(c counts) verdicts {
 	if r.began.IsZero() || r.settled && r.waits == 0 && len(r.sets) == 0 && len(r.moved) == 0 {
 		return out
 	}
-	if r.isTime(now) {
+	if (r.waits > 0 || !r.settled) && r.isTime(now) {
 		r.judge(c, now, &out)
 		r.settled, out.settled = true, !r.settled
 	}
@@ -434,6 +442,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 			return
 		}
 		r.waits--
+		r.changed = true
 	})
 }
 
@@ -516,8 +525,18 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go.
+// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go. A set may be held for days, so that its removals are
+// looked through only when something has changed.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
+	for o, set := range r.sets {
+		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
+			r.changed = true
+		}
+	}
+	if !r.changed {
+		return
+	}
+	r.changed = false
 	sets := map[owner]*gathered{}
 	r.each(func(id key, m *removal) {
 		if m.state == removalWaits || r.sets[m.owner] == nil {
