@@ -182,7 +182,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	f := &fleet{members: map[string]member.Cluster{}}
 	var scheduler *schedule.Scheduler
 	links := connect.New(connect.Options{
-		Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect"), Proxy: o.Proxy,
+		Scheme: mgr.GetScheme(), Logger: mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(hubUID),
 		Kinds: func() []schema.GroupKind { return scheduler.Wanted() },
 	})
 	f.links, shards.Links = links, links
@@ -414,6 +414,6 @@ func (everywhere) NeedLeaderElection() bool { return false }
 func isHub(r client.Reader, hubID string) func(cluster string) bool {
 	return func(cluster string) bool {
 		var c hubv1.MemberCluster
-		return r.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Status.ClusterID == hubID
+		return r.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == hubID
 	}
 }

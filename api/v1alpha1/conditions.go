@@ -50,6 +50,7 @@ const (
 	ReasonWatchesStalled     = "WatchesStalled"
 	ReasonIdentityChanged    = "IdentityChanged"
 	ReasonDuplicateCluster   = "DuplicateCluster"
+	ReasonClusterIDClaimed   = "ClusterIDClaimed"
 	ReasonLeaving            = "Leaving"
 	ReasonCredentialsTaken   = "CredentialsTaken"
 	ReasonTopologyStable     = "TopologyStable"

@@ -80,6 +80,12 @@ type MemberClusterSpec struct {
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
+	// hub says that this cluster is the hub itself. Its objects are the hub's own, so nothing is written there. The hub believes this field alone: a
+	// cluster that answers with the hub's identity without it is refused (ClusterIDClaimed), and so is another cluster with it (IdentityChanged).
+	// Default false: this is another cluster than the hub.
+	// +optional
+	Hub bool `json:"hub,omitempty"`
+
 	// leave says what becomes of the objects on the cluster when this MemberCluster is deleted.
 	// Unset: they stay (Orphan), and the deletion waits for the cluster to answer.
 	// +optional

@@ -59,9 +59,19 @@ func (r *Reconciler) withoutLink(run *run, reason, message string) {
 
 // connect says what the link shall be; it does not wait for it.
 func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
-	if !run.settled {
-		r.links.Ensure(run.cluster.Name, run.kubeconfig, run.cluster.Status.ClusterID)
+	if run.settled {
+		return ctrl.Result{}, nil
 	}
+	expectedID := run.cluster.Status.ClusterID
+	switch {
+	case run.cluster.Spec.Hub:
+		expectedID = r.hubID
+	case expectedID == r.hubID:
+		r.withoutLink(run, hubv1.ReasonClusterIDClaimed,
+			"status.clusterID is that of the hub, and spec.hub is not set: nothing is read or written. If this is the hub itself, set spec.hub: true; else delete this MemberCluster and join the cluster anew")
+		return ctrl.Result{}, nil
+	}
+	r.links.Ensure(run.cluster.Name, run.kubeconfig, expectedID)
 	return ctrl.Result{}, nil
 }
 

@@ -84,8 +84,29 @@ func TestTheSecretIsFollowed(t *testing.T) {
 
 func TestTheHubMayBeAMember(t *testing.T) {
 	s := newScene(t, "hub-itself")
-	s.ready(hubID)
+	s.ready(hubID, func(c *hubv1.MemberCluster) { c.Spec.Hub = true })
 	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "the hub's own cluster")
+	s.linked(&want{s.name, hubID})
+	if id := s.get().Status.ClusterID; id != hubID {
+		t.Errorf("clusterID is %q", id)
+	}
+}
+
+// TestAClusterThatOnceClaimedToBeTheHubHasNoLink begins with a status of an older hub, which believed the claim.
+func TestAClusterThatOnceClaimedToBeTheHubHasNoLink(t *testing.T) {
+	s := newScene(t, "claimed")
+	s.join()
+	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "")
+	c := s.get()
+	c.Status.ClusterID = hubID
+	s.must(hub.Status().Update(t.Context(), c))
+	links.become(s.name, connected(hubID))
+	s.secret(s.name)
+	s.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonClusterIDClaimed, "set spec.hub: true")
+	s.linked(nil)
+	s.must(hub.Patch(t.Context(), s.get(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hub":true}}`))))
+	s.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "the hub's own cluster")
+	s.linked(&want{s.name, hubID})
 }
 
 func TestTopologyIsPinnedInTheStatus(t *testing.T) {

@@ -43,6 +43,8 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
+	// HubID is the ID of the hub's own cluster. A cluster that answers with it is refused unless it is the one that is expected. Default none.
+	HubID string
 	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is to be called once they
 	// are. Default none.
 	Kinds func() []schema.GroupKind

@@ -396,6 +396,42 @@ func TestTheExpectedClusterIsTheOnlyOneThatIsUsed(t *testing.T) {
 	}
 }
 
+func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
+	f := newFakeCluster(t)
+	f.set(func(f *fakeCluster) { f.id = "hub-1" })
+	var asked atomic.Int32
+	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/api/v1/namespaces" { // the watch that tells the identity
+			asked.Add(1)
+		}
+		serveCluster(w, req, "hub-1", nil)
+	})
+	options := quick
+	options.HubID = "hub-1"
+	p := New(options)
+	a := start(t, p)
+	p.Ensure("hostile", f.kubeconfig(t), "")
+	s := reaches(t, p, "hostile", metav1.ConditionFalse, hubv1.ReasonClusterIDClaimed)
+	if !strings.Contains(s.Message, "spec.hub: true") || s.Facts.ClusterID != "" {
+		t.Errorf("the state is %+v", s)
+	}
+	if len(a.all()) > 0 || asked.Load() > 0 {
+		t.Errorf("it was handed out %d times, and asked %d questions", len(a.all()), asked.Load())
+	}
+	p.Ensure("hub", f.kubeconfig(t), "hub-1") // the admin says that it is the hub
+	reaches(t, p, "hub", metav1.ConditionTrue, hubv1.ReasonConnected)
+
+	f.set(func(f *fakeCluster) { f.respond, f.id = nil, "cluster-1" })
+	p.Ensure("hostile", f.kubeconfig(t, withToken(fakeToken)), "")
+	reaches(t, p, "hostile", metav1.ConditionTrue, hubv1.ReasonConnected)
+	s = reaches(t, p, "hub", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+	if !strings.Contains(s.Message, "is not the hub, as spec.hub says") {
+		t.Errorf("message %q", s.Message)
+	}
+	f.set(func(f *fakeCluster) { f.id = "hub-1" })
+	reaches(t, p, "hostile", metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+}
+
 func TestAClusterThatHangsCostsNobodyElse(t *testing.T) {
 	slow := newFakeCluster(t)
 	slow.setRespond(hang)

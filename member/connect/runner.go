@@ -170,8 +170,12 @@ func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool)
 	switch {
 	case err != nil:
 		v, bad = judge(err, t, r.link.options.ProbeTimeout), true
+	case expected != "" && expected == r.link.options.HubID && id != expected:
+		v, bad = notTheHub(t, id), true
 	case expected != "" && id != expected:
 		v, bad = anotherCluster(t, id, expected), true
+	case expected == "" && id == r.link.options.HubID: // IDs are no secret: each copy names that of the hub
+		v, bad = claimsToBeTheHub(t), true
 	}
 	if !bad || v.answered {
 		r.lastHeard = time.Now()

@@ -86,6 +86,19 @@ func anotherCluster(t target, found, expected string) verdict {
 			t.server, bounded(found), bounded(expected))}
 }
 
+// claimsToBeTheHub is the verdict on the hub's own ID where it is not expected.
+func claimsToBeTheHub(t target) verdict {
+	return verdict{reason: hubv1.ReasonClusterIDClaimed, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
+		message: fmt.Sprintf("%s answers with the identity of the hub (the UID of its kube-system): nothing is read from it or written to it. If it is the hub itself, set spec.hub: true; else look for a hostile server, or for a copy of the hub's etcd", t.server)}
+}
+
+// notTheHub is the verdict on another ID than the hub's where the hub is expected.
+func notTheHub(t target, found string) verdict {
+	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
+		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
+			t.server, bounded(found))}
+}
+
 func isCertificateError(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError

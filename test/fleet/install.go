@@ -145,6 +145,7 @@ func (f *Fleet) Join(ctx context.Context, c *Cluster, labels map[string]string) 
 				Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: c.Name, Key: "kubeconfig"}},
 			},
 			AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
+			Hub:               c.Name == f.Hub.Name,
 		},
 	}
 	if err := client.IgnoreAlreadyExists(f.Hub.Create(ctx, mcl)); err != nil {

@@ -34,6 +34,7 @@ type join struct {
 	listWorkloads     bool
 	tokenLifetime     time.Duration
 	leavePolicy       string
+	hubItself         bool
 	dryRun            string
 	wait              bool
 	timeout           time.Duration
@@ -89,6 +90,7 @@ name to refresh the token; labels and what else you name are then changed, the r
 	f.BoolVar(&j.listWorkloads, "list-workloads", false, "Let the hub list workloads and pods, so that hansectl tree shows what was made for a copy.")
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", 0, "Request a token of this lifetime. 0 makes one that does not expire, where the member has a controller for that.")
 	f.StringVar(&j.leavePolicy, "leave-policy", string(hubv1.RemovalOrphan), "What becomes of the member's objects when it leaves: Orphan or Delete.")
+	f.BoolVar(&j.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
 	f.BoolVar(&j.wait, "wait", true, "Wait until the member is Ready.")
 	f.DurationVar(&j.timeout, "timeout", time.Minute, "How long to wait.")
@@ -135,6 +137,7 @@ func (j *join) parse() (*hubv1.MemberCluster, []kindGrant, error) {
 				Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: j.name, Key: secretKey}},
 			},
 			AllowedNamespaces: allowed,
+			Hub:               j.hubItself,
 			Leave:             hubv1.LeavePolicy{Policy: leave},
 		},
 	}, kinds, nil
@@ -188,6 +191,13 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) e
 	}
 	existing, err := admit(ctx, onHub, j.name, m.clusterID)
 	if err != nil {
+		return err
+	}
+	hubID, err := clusterIDOf(ctx, onHub)
+	if err != nil {
+		return fmt.Errorf("identifying the hub: %w", err)
+	}
+	if err := checkHubItself(j.hubItself, hubID, m.clusterID); err != nil {
 		return err
 	}
 	if j.dryRun == "client" {

@@ -154,3 +154,23 @@ func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestOnlyTheUserSaysThatAClusterIsTheHub(t *testing.T) {
+	for name, tc := range map[string]struct {
+		said      bool
+		clusterID string
+		want      string
+	}{
+		"another cluster joins":                             {false, "member-id", ""},
+		"the hub joins if the user says that it is the hub": {true, "hub-id", ""},
+		"a cluster with the hub's identity is not believed": {false, "hub-id", "pass --hub-itself if it is the hub"},
+		"a cluster that is not the hub does not become it":  {true, "member-id", "is not the hub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := checkHubItself(tc.said, "hub-id", tc.clusterID)
+			if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("want %q: %v", tc.want, err)
+			}
+		})
+	}
+}

@@ -61,15 +61,23 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the member %s: %w", config.Host, err)
 	}
-	m := &memberCluster{Client: c, address: a}
+	id, err := clusterIDOf(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("identifying the member %s: %w", config.Host, err)
+	}
+	return &memberCluster{Client: c, address: a, clusterID: id}, nil
+}
+
+// clusterIDOf returns the UID of kube-system.
+func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return nil, fmt.Errorf("reading namespace kube-system of the member %s, whose uid says which cluster it is: %w", config.Host, err)
+		return "", fmt.Errorf("reading namespace kube-system, whose uid says which cluster it is: %w", err)
 	}
-	if m.clusterID = string(system.UID); m.clusterID == "" {
-		return nil, fmt.Errorf("identifying the member %s: %w", config.Host, errNoID)
+	if system.UID == "" {
+		return "", errNoID
 	}
-	return m, nil
+	return string(system.UID), nil
 }
 
 // managedBy says who made an object.

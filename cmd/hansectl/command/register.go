@@ -68,6 +68,18 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	return existing, nil
 }
 
+// checkHubItself compares the identity of the cluster with the user's word. Only that word makes a cluster the hub: any server may answer with the
+// hub's identity.
+func checkHubItself(said bool, hubID, clusterID string) error {
+	switch {
+	case said && clusterID != hubID:
+		return fmt.Errorf("--hub-itself is %w: this cluster (kube-system uid %s) is not the hub (%s)", errValue, clusterID, hubID)
+	case !said && clusterID == hubID:
+		return fmt.Errorf("this cluster has the identity of the hub (kube-system uid %s): pass --hub-itself if it is the hub, and do not join it otherwise", hubID)
+	}
+	return nil
+}
+
 // register writes the Secret, then the MemberCluster.
 func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster, existing, wanted *hubv1.MemberCluster, token string) error {
 	ref := wanted.Spec.Connection.Direct.KubeconfigSecretRef
@@ -108,6 +120,9 @@ func (j *join) change(member, wanted *hubv1.MemberCluster) {
 	}
 	if j.allowedGiven {
 		member.Spec.AllowedNamespaces = wanted.Spec.AllowedNamespaces
+	}
+	if j.hubItself {
+		member.Spec.Hub = true
 	}
 	if j.leaveGiven {
 		member.Spec.Leave.Policy = wanted.Spec.Leave.Policy
