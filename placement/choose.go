@@ -26,6 +26,7 @@ type InvalidPlacement struct {
 //
 //   - The current placement keeps the object while it matches, unless one that comes before it has preemption Always.
 //   - The current placement also keeps the object while its selectors cannot be read: a typing error moves nothing.
+//   - Against an enforced placement, one that is not enforced keeps nothing (Outranks).
 //   - Otherwise the first one in the order of precedence is followed. A placement that is being deleted matches nothing.
 func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, current *hubv1.PlacementReference) (Choice, []InvalidPlacement) {
 	var (
@@ -53,7 +54,7 @@ func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, c
 		return cmp.Or(cmp.Compare(a.Placement.GetNamespace(), b.Placement.GetNamespace()), cmp.Compare(a.Placement.GetName(), b.Placement.GetName()))
 	})
 
-	if unreadable != nil {
+	if unreadable != nil && (len(matching) == 0 || !Outranks(matching[0], unreadable)) {
 		return Choice{Winner: unreadable, Others: without(matching, -1)}, invalid
 	}
 	if len(matching) == 0 {
@@ -74,6 +75,9 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	if held < 0 {
 		return 0
 	}
+	if Outranks(matching[0], matching[held]) {
+		return 0
+	}
 	for i, c := range matching[:held] {
 		if c.PlacementSpec().Preemption == hubv1.PreemptionAlways {
 			return i
@@ -82,21 +86,24 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence: a namespaced placement before every cluster-scoped one, then priority, then the narrower selector, then the name.
+// precedence: an enforced placement first, then a namespaced one before every cluster-scoped one, then priority, then the narrower selector, then the name.
 func precedence(a, b candidate) int {
 	return cmp.Or(
-		cmp.Compare(scope(a), scope(b)),
+		cmp.Compare(rank(a), rank(b)),
 		cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority),
 		cmp.Compare(b.specificity, a.specificity),
 		cmp.Compare(a.GetName(), b.GetName()),
 	)
 }
 
-func scope(c candidate) int {
-	if c.GetNamespace() != "" {
+func rank(c candidate) int {
+	switch {
+	case c.IsEnforced():
 		return 0
+	case c.GetNamespace() != "":
+		return 1
 	}
-	return 1
+	return 2
 }
 
 func match(object hubv1.SelectableObject, p hubv1.PlacementObject) (hubv1.Specificity, error) {

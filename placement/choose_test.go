@@ -39,6 +39,8 @@ func selecting(s hubv1.ResourceSelector) edit {
 	return func(p hubv1.PlacementObject) { p.PlacementSpec().ResourceSelectors = []hubv1.ResourceSelector{s} }
 }
 
+func enforced(p hubv1.PlacementObject) { p.(*hubv1.ClusterPlacement).Spec.Enforced = true }
+
 func preempting(p hubv1.PlacementObject) { p.PlacementSpec().Preemption = hubv1.PreemptionAlways }
 
 func deleting(p hubv1.PlacementObject) {
@@ -93,6 +95,40 @@ func TestChoose(t *testing.T) {
 		want       []string // the winner, then the others in order
 		invalid    []string
 	}{
+		"an enforced one comes before every namespaced one, whatever the priority": {
+			placements: []hubv1.PlacementObject{namespaced("a", priority(1000), selecting(byName()), preempting), clusterWide("b", priority(-1000), enforced), clusterWide("c", priority(1000))},
+			want:       []string{"b", "monitoring/a", "c"},
+		},
+		"among enforced ones the priority decides, then the narrower selector, then the name": {
+			placements: []hubv1.PlacementObject{
+				clusterWide("d", enforced), clusterWide("c", enforced), clusterWide("b", enforced, selecting(byName())), clusterWide("a", enforced, priority(-1)), clusterWide("e", enforced, priority(1)),
+			},
+			want: []string{"e", "b", "c", "d", "a"},
+		},
+		"an enforced one takes the object from one that is not, without preemption": {
+			placements: []hubv1.PlacementObject{namespaced("a", priority(1000), preempting), clusterWide("b", enforced)}, current: ref("Placement", web.Namespace, "a"),
+			want: []string{"b", "monitoring/a"},
+		},
+		"a cluster placement that is not enforced keeps nothing from one that is": {
+			placements: []hubv1.PlacementObject{clusterWide("a", priority(1000)), clusterWide("b", enforced)}, current: ref("ClusterPlacement", "", "a"),
+			want: []string{"b", "a"},
+		},
+		"an enforced one keeps the object though a better enforced one came": {
+			placements: []hubv1.PlacementObject{clusterWide("a", enforced, priority(9)), clusterWide("b", enforced)}, current: ref("ClusterPlacement", "", "b"),
+			want: []string{"b", "a"},
+		},
+		"an enforced one with preemption Always takes it over from another enforced one": {
+			placements: []hubv1.PlacementObject{clusterWide("a", enforced, priority(9), preempting), clusterWide("b", enforced)}, current: ref("ClusterPlacement", "", "b"),
+			want: []string{"a", "b"},
+		},
+		"nobody keeps the object from an enforced one by a selector that cannot be read": {
+			placements: []hubv1.PlacementObject{namespaced("a", selecting(byLabels("Odd"))), clusterWide("b", enforced)}, current: ref("Placement", web.Namespace, "a"),
+			want: []string{"b"}, invalid: []string{"monitoring/a"},
+		},
+		"an enforced current one keeps the object while it cannot be read": {
+			placements: []hubv1.PlacementObject{clusterWide("a", enforced, priority(9), preempting), clusterWide("b", enforced, selecting(byLabels("Odd")))}, current: ref("ClusterPlacement", "", "b"),
+			want: []string{"b", "a"}, invalid: []string{"b"},
+		},
 		"no placement matches": {
 			placements: []hubv1.PlacementObject{namespaced("a", selecting(hubv1.ResourceSelector{Kind: "ConfigMap"}))},
 		},
@@ -183,6 +219,9 @@ func TestOrderOfPlacementsChangesNothing(t *testing.T) {
 			if rapid.Bool().Draw(t, "namespaced") {
 				all = append(all, namespaced(n, edits...))
 			} else {
+				if rapid.Bool().Draw(t, "enforced") {
+					edits = append(edits, enforced)
+				}
 				all = append(all, clusterWide(n, edits...))
 			}
 		}

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -18,7 +17,9 @@ func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.Placement
 	switch {
 	case precedence(b, a) < 0:
 		return "it comes first, but takes no object from a placement that is followed already: its preemption is not Always"
-	case cmp.Compare(scope(a), scope(b)) != 0:
+	case Outranks(winner, other):
+		return fmt.Sprintf("ClusterPlacement %s is enforced: it comes before every placement that is not", winner.GetName())
+	case rank(a) != rank(b):
 		return "a namespaced Placement comes first"
 	case a.PlacementSpec().Priority != b.PlacementSpec().Priority:
 		return fmt.Sprintf("its priority %d is lower than %d", b.PlacementSpec().Priority, a.PlacementSpec().Priority)

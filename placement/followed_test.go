@@ -23,6 +23,8 @@ func TestWhyAPlacementIsNotFollowed(t *testing.T) {
 		NamespaceSelector: &metav1.LabelSelector{},
 		PlacementSpec:     hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "example.com", Kind: "Widget"}}},
 	}}
+	fixed := fleet.DeepCopy()
+	fixed.Name, fixed.Spec.Enforced, fixed.Spec.Priority = "fixed", true, -5
 	broken := named("broken", 0, hubv1.ResourceSelector{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like", Values: []string{"web"}}},
 	}})
@@ -32,6 +34,12 @@ func TestWhyAPlacementIsNotFollowed(t *testing.T) {
 		want          string
 	}{
 		"a cluster-scoped one comes after a namespaced one": {named("a", 0, every), fleet, "", "a namespaced Placement comes first"},
+		"an enforced one comes before a namespaced one": {
+			fixed, named("a", 1000, every), "a", "ClusterPlacement fixed is enforced: it comes before every placement that is not",
+		},
+		"an enforced one comes before a cluster-scoped one": {
+			fixed, fleet, "", "ClusterPlacement fixed is enforced: it comes before every placement that is not",
+		},
 		"a lower priority": {named("b", 5, every), named("a", -1, every), "", "its priority -1 is lower than 5"},
 		"a wider selector": {named("b", 0, hubv1.ResourceSelector{Name: "web"}), named("a", 0, every), "", "its selector is wider"},
 		"a later name":     {named("a", 0, every), named("b", 0, every), "", "at equal priority and selectors the name decides"},

@@ -82,6 +82,12 @@ type ClusterPlacementSpec struct {
 	// {}: every namespace but kube-* and hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// enforced true puts this placement before every Placement and every ClusterPlacement that is not enforced, whatever their priority. It also
+	// takes over the objects that follow one of them, whatever its own preemption. Between enforced ones, priority and preemption count as ever.
+	// Default false.
+	// +optional
+	Enforced bool `json:"enforced,omitempty"`
 }
 
 // PlacementSpec says which objects go to which clusters, and how they are applied, deleted and reported.
@@ -512,6 +518,8 @@ type PlacementObject interface {
 	PlacementStatus() *PlacementStatus
 	// SelectedNamespaces is nil for a Placement and the namespaceSelector for a ClusterPlacement.
 	SelectedNamespaces() *metav1.LabelSelector
+	// IsEnforced is false for a Placement and enforced for a ClusterPlacement.
+	IsEnforced() bool
 }
 
 var (
@@ -528,6 +536,9 @@ func (p *Placement) PlacementStatus() *PlacementStatus { return &p.Status }
 // SelectedNamespaces implements PlacementObject.
 func (p *Placement) SelectedNamespaces() *metav1.LabelSelector { return nil }
 
+// IsEnforced implements PlacementObject.
+func (p *Placement) IsEnforced() bool { return false }
+
 // PlacementSpec implements PlacementObject.
 func (p *ClusterPlacement) PlacementSpec() *PlacementSpec { return &p.Spec.PlacementSpec }
 
@@ -538,3 +549,6 @@ func (p *ClusterPlacement) PlacementStatus() *PlacementStatus { return &p.Status
 func (p *ClusterPlacement) SelectedNamespaces() *metav1.LabelSelector {
 	return p.Spec.NamespaceSelector
 }
+
+// IsEnforced implements PlacementObject.
+func (p *ClusterPlacement) IsEnforced() bool { return p.Spec.Enforced }

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/placement"
 )
 
 // Path at which policies are reviewed, but for its random part (hub/certificate).
@@ -131,7 +133,10 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 	}
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
-		return nil, r.reviewPlacement(ctx, p, who)
+		if err := r.reviewPlacement(ctx, p, who); err != nil {
+			return nil, err
+		}
+		return r.outranked(ctx, p)
 	case hubv1.OverridePolicyObject:
 		return r.reviewOverrides(ctx, p, who)
 	}
@@ -201,4 +206,33 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 		return &refusal{text: err.Error()}
 	}
 	return nil
+}
+
+// outranked warns the author of a namespaced placement of enforced ones that may select the same objects.
+func (r *Reviewer) outranked(ctx context.Context, p hubv1.PlacementObject) ([]string, error) {
+	if p.GetNamespace() == "" {
+		return nil, nil
+	}
+	var list hubv1.ClusterPlacementList
+	if err := r.options.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing ClusterPlacements: %w", err)
+	}
+	var namespace corev1.Namespace
+	if err := r.options.Client.Get(ctx, client.ObjectKey{Name: p.GetNamespace()}, &namespace); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", p.GetNamespace(), err)
+	}
+	all := make([]hubv1.PlacementObject, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	var names []string
+	for _, enforced := range placement.OutrankedBy(p, namespace.Labels, all) {
+		names = append(names, enforced.GetName())
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return []string{fmt.Sprintf("objects that are also selected by an enforced ClusterPlacement follow it and not this placement, whatever its priority: %s",
+		someOf(names, ", "))}, nil
 }

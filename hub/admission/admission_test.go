@@ -236,6 +236,15 @@ func (h *hub) enforces(level string) {
 	h.objects[0].GetLabels()["pod-security.kubernetes.io/enforce"] = level
 }
 
+// enforced adds an enforced placement of widgets in the namespaces of a team.
+func (h *hub) enforced(name, team string) {
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Enforced = true
+	p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: widget.Group, Kind: widget.Kind}}
+	h.objects = append(h.objects, p)
+}
+
 func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		given  func(*hub)
@@ -388,6 +397,16 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 		"a placement that cannot be read": {
 			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], clusters: {expression: "("}}}`,
 			want:   []string{"spec.clusters.expression"},
+		},
+		"a placement that an enforced one outranks is warned of it": {
+			given: func(h *hub) { h.enforced("fixed", "a"); h.enforced("elsewhere", "b") },
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {priority: 1000, resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}],
+				clusters: {names: [eu-1]}}}`,
+			warned: "follow it and not this placement, whatever its priority: fixed",
+		},
+		"a placement of another kind is not": {
+			given:  func(h *hub) { h.enforced("fixed", "a") },
+			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {names: [eu-1]}}}`,
 		},
 	}
 	for name, tt := range tests {

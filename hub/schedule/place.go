@@ -65,7 +65,7 @@ func decide(f facts) plan {
 	switch {
 	case choice.Winner == nil:
 		return f.unselected(current)
-	case suspended(current) || suspended(choice.Winner):
+	case suspended(choice.Winner), suspended(current) && !placement.Outranks(choice.Winner, current):
 		p := f.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "scheduling is suspended by the placement: every cluster keeps what it has")
 		p.others = names(choice.Others)
 		return p

@@ -92,6 +92,12 @@ func only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
 	return out
 }
 
+func enforced(name string, clusters ...string) *hubv1.ClusterPlacement {
+	p := &hubv1.ClusterPlacement{Spec: hubv1.ClusterPlacementSpec{PlacementSpec: policy(name, named(clusters...)).Spec, NamespaceSelector: &metav1.LabelSelector{}, Enforced: true}}
+	p.Name = name
+	return p
+}
+
 func three() []*hubv1.MemberCluster {
 	return []*hubv1.MemberCluster{cluster("eu"), cluster("sg"), cluster("us")}
 }
@@ -267,6 +273,12 @@ func TestDecide(t *testing.T) {
 			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: only(policy("web", named("eu")), policy("aaa", named("sg"), func(p *hubv1.Placement) {
 				p.Spec.Priority, p.Spec.Preemption = 5, hubv1.PreemptionAlways
 			}))},
+			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonNotSelected, del), present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+		},
+		"an enforced placement moves the object, though the one that it follows is suspended": {
+			in: given{binding: bound(present("eu")), uid: "a", clusters: three(), placements: append(only(policy("web", named("eu"), func(p *hubv1.Placement) {
+				p.Spec.Priority, p.Spec.Suspend.Scheduling = 1000, true
+			})), enforced("fixed", "sg"))},
 			want: []hubv1.BindingTarget{absent("eu", hubv1.ReasonNotSelected, del), present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
 		},
 		"a broken cluster selector changes nothing": {

@@ -270,7 +270,8 @@ func applyPlacement(fleet *schedule.Fleet, p hubv1.PlacementObject) {
 		}
 		p.SetUID(there.GetUID())
 		p.SetGeneration(there.GetGeneration())
-		if !equality.Semantic.DeepEqual(there.PlacementSpec(), p.PlacementSpec()) || !equality.Semantic.DeepEqual(there.SelectedNamespaces(), p.SelectedNamespaces()) {
+		if !equality.Semantic.DeepEqual(there.PlacementSpec(), p.PlacementSpec()) || !equality.Semantic.DeepEqual(there.SelectedNamespaces(), p.SelectedNamespaces()) ||
+			there.IsEnforced() != p.IsEnforced() {
 			p.SetGeneration(there.GetGeneration() + 1)
 		}
 		fleet.Placements[i] = p

@@ -55,6 +55,8 @@ type Followed struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
 	Priority   int32  `json:"priority"`
+	// Enforced is true for a ClusterPlacement that no other placement outranks.
+	Enforced bool `json:"enforced,omitempty"`
 }
 
 // NotFollowed is a placement that matches the object, or cannot be read.
@@ -157,7 +159,7 @@ func Explain(live schedule.Live, replay schedule.Replayed, cluster string) Expla
 		e.Recorded, e.since = &Said{c.Status, c.Reason, c.Message}, c.LastTransitionTime
 	}
 	if w := replay.Choice.Winner; w != nil {
-		e.Placement = &Followed{kindOf(w), w.GetNamespace(), w.GetName(), w.GetGeneration(), w.PlacementSpec().Priority}
+		e.Placement = &Followed{kindOf(w), w.GetNamespace(), w.GetName(), w.GetGeneration(), w.PlacementSpec().Priority, w.IsEnforced()}
 	}
 	for _, t := range replay.Spec.Clusters {
 		if t.State == hubv1.TargetPresent {

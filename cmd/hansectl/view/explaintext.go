@@ -75,7 +75,11 @@ func (e Explanation) by() string {
 		if p.Namespace != "" {
 			name = p.Namespace + "/" + name
 		}
-		text = fmt.Sprintf(" by %s %s (generation %d, priority %d)", p.Kind, name, p.Generation, p.Priority)
+		text = fmt.Sprintf(" by %s %s (generation %d, priority %d", p.Kind, name, p.Generation, p.Priority)
+		if p.Enforced {
+			text += ", enforced"
+		}
+		text += ")"
 	}
 	if e.Recorded != nil {
 		text += fmt.Sprintf(", Scheduled=%s since %s", e.Recorded.Status, e.since.UTC().Format(time.RFC3339))

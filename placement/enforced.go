@@ -1,0 +1,38 @@
+package placement
+
+import (
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Outranks says that a is enforced and b is not. Then b keeps no object from a: not by being followed already, and not by suspending its
+// scheduling.
+func Outranks(a, b hubv1.PlacementObject) bool { return a.IsEnforced() && !b.IsEnforced() }
+
+// OutrankedBy returns the enforced placements among all that may select objects which a namespaced placement selects as well. Only kinds, names and
+// the namespace are compared: labels of objects change.
+func OutrankedBy(p hubv1.PlacementObject, namespaceLabels map[string]string, all []hubv1.PlacementObject) []hubv1.PlacementObject {
+	var out []hubv1.PlacementObject
+	for _, other := range all {
+		if other.GetDeletionTimestamp() != nil || !Outranks(other, p) {
+			continue
+		}
+		somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: p.GetNamespace()}, NamespaceLabels: namespaceLabels}
+		inScope, err := hubv1.InScope(other.GetNamespace(), other.SelectedNamespaces(), somewhere)
+		if err != nil || !inScope {
+			continue
+		}
+		if slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {
+			return slices.ContainsFunc(other.PlacementSpec().ResourceSelectors, func(t hubv1.ResourceSelector) bool { return meet(s, t) })
+		}) {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// meet says whether one object may match two selectors.
+func meet(a, b hubv1.ResourceSelector) bool {
+	return a.APIGroup == b.APIGroup && (a.Kind == b.Kind || a.Kind == "*" || b.Kind == "*") && (a.Name == b.Name || a.Name == "" || b.Name == "")
+}
