@@ -136,7 +136,7 @@ func (f facts) withdrawUnselected(why string) plan {
 	p.whenDeleted = policy
 	p.remove = len(p.spec.Clusters) == 0
 	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonPlacementGone,
-		why+": it is withdrawn from "+count(len(p.spec.Clusters), "cluster")+", as its annotation "+hubv1.WithdrawAnnotation+" asks")
+		why+": it is withdrawn from "+clusterCount(len(p.spec.Clusters))+", as its annotation "+hubv1.WithdrawAnnotation+" asks")
 	return p
 }
 
@@ -274,7 +274,7 @@ func (f facts) withdrawEverywhere() plan {
 	})
 	p.whenDeleted = whenDeleted
 	p.remove = len(p.spec.Clusters) == 0
-	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+count(len(p.spec.Clusters), "cluster"))
+	p.scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+clusterCount(len(p.spec.Clusters)))
 	return p
 }
 
@@ -368,7 +368,7 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 			selected++
 		}
 	}
-	message := fmt.Sprintf("%d of %s", selected, count(clusters, "cluster"))
+	message := fmt.Sprintf("%d of %s", selected, clusterCount(clusters))
 	var parts []string
 	for _, r := range rejections(d) {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Count, cmp.Or(inWords[r.Reason], r.Reason)))
@@ -441,11 +441,11 @@ func rejections(d placement.Decision) []hubv1.RejectedClusters {
 	return out
 }
 
-func count(n int, what string) string {
+func clusterCount(n int) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 cluster"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d clusters", n)
 }
 
 // earlier of two waits, of which 0 means never.

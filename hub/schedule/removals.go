@@ -193,7 +193,7 @@ func (f facts) withHeld(c metav1.Condition, p plan, empty bool) metav1.Condition
 	if len(held) == 0 {
 		return c
 	}
-	n := count(len(held), "cluster")
+	n := clusterCount(len(held))
 	if len(held) > named {
 		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
 	}
@@ -621,7 +621,7 @@ func copies(n int) string {
 
 // text says what is held and what to do about it.
 func (s *heldSet) text(o owner) string {
-	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", copies(int(s.Copies)), count(len(s.Clusters), "cluster"), strings.Join(s.Causes, "; "))
+	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", copies(int(s.Copies)), clusterCount(len(s.Clusters)), strings.Join(s.Causes, "; "))
 	if s.message != "" {
 		text += ": " + s.message
 	}
