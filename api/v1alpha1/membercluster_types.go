@@ -279,8 +279,8 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld sums up the copies that are to go because this MemberCluster is deleted with leave.policy Delete, and stay until somebody
-	// confirms it. Unset if there are none.
+	// removalHeld sums up the copies that this MemberCluster deletes with leave.policy Delete. They stay until a user confirms the removal.
+	// Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
