@@ -70,7 +70,7 @@ spec:
 func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
-	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator")
+	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator", "prometheuses")
 	must(t, err)
 	for _, crd := range documents(t, crds) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
