@@ -2,7 +2,7 @@
 // for it.
 //
 //   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go). That comes first: who has
-//     none costs no more than these questions, and no author takes the turns of all others (turns.go).
+//     none costs no more than these questions. No author and no namespace takes the turns of all others (hub/turns).
 //   - A policy must be readable: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
 //   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is, or is to go, and
 //     compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy is not its fault.
@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member/values"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -48,8 +49,10 @@ const (
 	reviewWithin = 8 * time.Second
 	// renderWithin of these is for rendering objects.
 	renderWithin = 4 * time.Second
-	// atOnce is how many reviews are made at a time, and half of it of one author. The others wait.
-	atOnce = 4
+	// atOnce is how many reviews are made at a time, ofAuthor of them of one author, and ofNamespace of policies of one namespace. The others wait.
+	atOnce      = 4
+	ofAuthor    = 2
+	ofNamespace = 3
 	// mostSelectors and mostNames are what the definitions of policies allow. An API server asks about no policy with more.
 	mostSelectors = 64
 	mostNames     = 1000
@@ -80,13 +83,13 @@ type Options struct {
 // Reviewer reviews policies.
 type Reviewer struct {
 	options Options
-	turns   *turns
+	turns   *turns.Turns
 }
 
 var _ admission.Handler = &Reviewer{}
 
 // New returns a Reviewer.
-func New(o Options) *Reviewer { return &Reviewer{options: o, turns: newTurns(atOnce)} }
+func New(o Options) *Reviewer { return &Reviewer{options: o, turns: turns.New(atOnce)} }
 
 // refusal is why a policy is not taken. Its text is for the author.
 type refusal struct {
@@ -108,7 +111,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
 	defer cancel()
-	giveBack, ok := r.turns.take(ctx, req.UserInfo.Username)
+	giveBack, ok := r.turns.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
 	if !ok {
 		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are written at the moment: try again"))
 	}
@@ -124,6 +127,15 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 		return admission.Errored(http.StatusUnprocessableEntity, refused)
 	}
 	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
+}
+
+// parties are the author and, unless the policy is one of the cluster, its namespace. The API server is the one peer of all of them.
+func parties(user, namespace string) []turns.Party {
+	author := turns.Party{Name: "user/" + user, Most: ofAuthor}
+	if namespace == "" {
+		return []turns.Party{author}
+	}
+	return []turns.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
 }
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {

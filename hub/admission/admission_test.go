@@ -498,6 +498,36 @@ func TestOneAuthorLeavesTurnsToOthers(t *testing.T) {
 	})
 }
 
+func TestOneNamespaceLeavesTurnsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		release, waiting := make(chan struct{}), sync.WaitGroup{}
+		h.asking = func(user string) {
+			if strings.HasPrefix(user, "shopper-") {
+				<-release
+			}
+		}
+		reviewer := h.reviewer()
+		fits := policy(`[{name: a, mergePatch: {spec: {size: large}}}]`)
+		for i := range 10 {
+			waiting.Go(func() {
+				if answer := reviewer.Handle(t.Context(), h.request(fmt.Sprintf("shopper-%d", i), fits, "")); !answer.Allowed {
+					t.Errorf("shopper %d, in the end: %+v", i, answer.Result)
+				}
+			})
+		}
+		synctest.Wait()
+		elsewhere := strings.ReplaceAll(fits, "namespace: shop", "namespace: bank")
+		for _, other := range []string{elsewhere, strings.ReplaceAll(strings.ReplaceAll(fits, "kind: OverridePolicy", "kind: ClusterOverridePolicy"), "namespace: shop, ", "")} {
+			if answer := reviewer.Handle(t.Context(), h.request("bob", other, "")); !answer.Allowed {
+				t.Errorf("bob, meanwhile: %+v", answer.Result)
+			}
+		}
+		close(release)
+		waiting.Wait()
+	})
+}
+
 func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 	const select4 = "create widgets.test.hanse.dev shop|delete widgets.test.hanse.dev shop|get widgets.test.hanse.dev shop|update widgets.test.hanse.dev shop"
 	placement := func(spec string) string {

@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
+	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -52,37 +56,86 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if token == "" {
 		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
 	}
-	free, err := v.all.take(ctx)
+	free, err := v.know(ctx, r, q, token)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	if q.who, err = v.identify(ctx, token); err != nil {
-		return nil, err
-	}
-	if free, err = v.users.take(q.who.name); err != nil {
+	if free, err = takeTurn(ctx, v.all, accounts(q.who)...); err != nil {
 		return nil, err
 	}
 	defer free()
-	if err := v.mayView(ctx, q); err != nil {
-		return nil, err
-	}
 	if q.body, err = body(w, r); err != nil {
 		return nil, err
 	}
 	holder := v.opts.Holder(q.cluster)
 	switch {
 	case holder.Here:
-		free, err := v.members.get(q.cluster).take(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer free()
 		return f(ctx, q)
 	case holder.Address == "" || q.passed:
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no replica of the hub works on cluster %q now: try again in some seconds", q.cluster))
 	}
 	return v.passOn(ctx, holder, q, token, what)
+}
+
+// know finds out who asks, and whether they may look at the member at all. Nothing else is done for a request before.
+func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	known, err := takeTurn(ctx, v.unknown, turns.Party{Name: peer(r), Most: ofPeer})
+	if err != nil {
+		return nil, err
+	}
+	defer known()
+	if q.who, err = v.identify(ctx, token); err != nil {
+		return nil, err
+	}
+	if free, err = v.users.take(q.who.name); err != nil {
+		return nil, err
+	}
+	if err := v.mayView(ctx, q); err != nil {
+		free()
+		return nil, err
+	}
+	return free, nil
+}
+
+// peer is the address that a request comes from.
+func peer(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// accounts is the namespace of a ServiceAccount.
+func accounts(w who) []turns.Party {
+	namespace, _, err := serviceaccount.SplitUsername(w.name)
+	if err != nil {
+		return nil
+	}
+	return []turns.Party{{Name: namespace, Most: accountsOfNamespace}}
+}
+
+// memberTurn takes a turn of the member for objects that the user may get. Parties are the user, the namespace of its account, and those of the
+// objects.
+func (v *View) memberTurn(ctx context.Context, of *turns.Turns, q *question, objects ...placed) (free func(), err error) {
+	var namespaces []string
+	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
+		namespaces = append(namespaces, own)
+	}
+	for _, o := range objects {
+		if o.id.Namespace != "" {
+			namespaces = append(namespaces, o.id.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	parties := []turns.Party{{Name: "user/" + q.who.name, Most: ofUser}}
+	for _, n := range slices.Compact(namespaces) {
+		parties = append(parties, turns.Party{Name: "namespace/" + n, Most: ofNamespace})
+	}
+	return takeTurn(ctx, of, parties...)
 }
 
 // body reads that of a request, which is not waited for: whoever sends slowly holds what others could use.
@@ -173,29 +226,25 @@ func (q *question) read(into any) error {
 	return nil
 }
 
-// slots bound what is done at a time.
-type slots chan struct{}
-
-func (s slots) take(ctx context.Context) (free func(), err error) {
-	timer := time.NewTimer(waitForSlot)
-	defer timer.Stop()
-	select {
-	case s <- struct{}{}:
-		return func() { <-s }, nil
-	case <-timer.C:
-	case <-ctx.Done():
+// takeTurn waits for a turn for a short time.
+func takeTurn(ctx context.Context, of *turns.Turns, parties ...turns.Party) (free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, waitForTurn)
+	defer cancel()
+	free, ok := of.Take(ctx, parties...)
+	if !ok {
+		return nil, apierrors.NewTooManyRequests("too many ask at the same time: try again in some seconds", 5)
 	}
-	return nil, apierrors.NewTooManyRequests("too many ask at the same time: try again in some seconds", 5)
+	return free, nil
 }
 
-// slotsByUser bound what is done for one user at a time, of what is done at all.
-type slotsByUser struct {
+// heldByUser bounds what is done for one user at a time.
+type heldByUser struct {
 	mu   sync.Mutex
 	held map[string]int // by the name of the user
 }
 
-// take waits for nobody: who waits has taken one of the slots for all.
-func (s *slotsByUser) take(user string) (free func(), err error) {
+// take waits for nobody: who waits has a turn that others could use.
+func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[user] >= mostPerUser {
@@ -211,17 +260,17 @@ func (s *slotsByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and it is held here.
-type slotsByName struct {
+// turnsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and it is held here.
+type turnsByName struct {
 	mu sync.Mutex
-	of map[string]slots
+	of map[string]*turns.Turns
 }
 
-func (s *slotsByName) get(name string) slots {
+func (s *turnsByName) get(name string) *turns.Turns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of[name] == nil {
-		s.of[name] = make(slots, mostPerMember)
+		s.of[name] = turns.New(mostPerMember)
 	}
 	return s.of[name]
 }

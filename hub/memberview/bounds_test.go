@@ -2,8 +2,12 @@ package memberview_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,10 +45,9 @@ func TestAUserDoesNotKeepOthersFromAsking(t *testing.T) {
 	greedy, other := w.user("greedy", getAll, viewAll), w.user("other", getAll, viewAll)
 	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
 	var waiting sync.WaitGroup
-	for _, cluster := range []string{here, elsewhere} { // the latter is asked by way of the first replica, too
-		m := w.members[cluster]
-		m.live, m.wait, m.entered = configMap("red"), make(chan struct{}), make(chan struct{})
-		for range 4 {
+	for cluster, m := range w.members { // elsewhere is asked by way of the first replica, too
+		m.blocks()
+		for range 2 {
 			waiting.Go(func() {
 				if err := w.ask(greedy, cluster, memberview.Copy, request, &memberview.CopyAnswer{}); err != nil {
 					t.Errorf("one of the first eight: %v", err)
@@ -68,27 +71,112 @@ func TestAUserDoesNotKeepOthersFromAsking(t *testing.T) {
 	}
 }
 
+func TestTheUsersOfANamespaceLeaveAMemberToOthers(t *testing.T) {
+	w := newWorld(t)
+	bank := w.inAnotherNamespace()
+	teller := bank.user("teller", getAll, viewAll)
+	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
+	m := w.members[here]
+	m.blocks()
+	var waiting sync.WaitGroup
+	ask := func(w *world, token string, request memberview.CopyRequest) {
+		waiting.Go(func() {
+			if err := w.ask(token, here, memberview.Copy, request, &memberview.CopyAnswer{}); err != nil {
+				t.Errorf("one of the first of a namespace: %v", err)
+			}
+		})
+		m.waits(t)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		ask(w, w.user(name, getAll, viewAll), request)
+	}
+	if err := w.ask(w.user("four", getAll, viewAll), here, memberview.Copy, request, nil); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the fourth user of the namespace: %v", err)
+	}
+	if err := w.ask(w.user("rightless", nil, viewAll), here, memberview.Copy, memberview.CopyRequest{Object: bank.object("ConfigMap", "settings")}, nil); !apierrors.IsForbidden(err) {
+		t.Errorf("a user without rights on the object takes no turn of its namespace: %v", err)
+	}
+	ask(bank, teller, memberview.CopyRequest{Object: bank.object("ConfigMap", "settings")})
+	close(m.wait)
+	waiting.Wait()
+}
+
+// TestAPeerDoesNotKeepOthersFromAsking sends tokens whose review hangs, as one of a hanging identity provider does.
+func TestAPeerDoesNotKeepOthersFromAsking(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].live = configMap("red")
+	reviewed := make(chan struct{}, 64)
+	w.reviewing = func(ctx context.Context, token string) error {
+		if token != "stranger" {
+			return nil
+		}
+		reviewed <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
+	body, err := json.Marshal(request)
+	must(t, err)
+	reader := w.user("reader", getAll, viewAll)
+	from := func(address, token string) error {
+		transport := memberview.Transport(w.replicas[here].Annotations()[memberview.CertificateAnnotation]).(*http.Transport)
+		transport.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
+		return w.sendBy(transport, token, here, memberview.Copy, body, &memberview.CopyAnswer{})
+	}
+	var waiting sync.WaitGroup
+	for range 64 { // of which 16 are looked at and the others wait for these
+		waiting.Go(func() {
+			if err := from("127.0.0.1", "stranger"); !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) {
+				t.Errorf("a stranger: %v", err)
+			}
+		})
+	}
+	begin := time.Now()
+	for range 16 {
+		select {
+		case <-reviewed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no review is asked for")
+		}
+	}
+	if err := from("127.0.0.2", reader); err != nil {
+		t.Errorf("another peer: %v", err)
+	}
+	waiting.Wait()
+	if took := time.Since(begin); took > 20*time.Second { // answerWithin is 25 s
+		t.Errorf("strangers held their turns for %s", took)
+	}
+	if len(reviewed) > 16 {
+		t.Errorf("more than 16 of one peer were reviewed at a time")
+	}
+	if err := from("127.0.0.1", reader); err != nil {
+		t.Errorf("the same peer afterwards: %v", err)
+	}
+}
+
 func TestFewLookForChildrenAtATime(t *testing.T) {
 	w := newWorld(t)
-	w.holds = func(string, string) bool { return true } // both members, so that it is not one of them that is asked too much
-	request := memberview.ChildrenRequest{Objects: []memberview.Object{w.object("ConfigMap", "settings")}}
+	bank := w.inAnotherNamespace()
 	m := w.members[here]
-	m.wait, m.entered = make(chan struct{}), make(chan struct{})
-	token := w.user("reader", getAll, viewAll)
+	m.blocks()
 	var waiting sync.WaitGroup
-	for range 4 {
+	for _, asked := range []*world{w, w, bank, bank} {
+		request := memberview.ChildrenRequest{Objects: []memberview.Object{asked.object("ConfigMap", "settings")}}
+		token := asked.user(fmt.Sprintf("reader-%d", rand.Int()), getAll, viewAll)
 		waiting.Go(func() {
-			if err := w.ask(token, here, memberview.Children, request, &memberview.ChildrenAnswer{}); err != nil {
+			if err := asked.ask(token, here, memberview.Children, request, &memberview.ChildrenAnswer{}); err != nil {
 				t.Errorf("one of the first four: %v", err)
 			}
 		})
 		m.waits(t)
 	}
-	if err := w.ask(token, elsewhere, memberview.Children, request, &memberview.ChildrenAnswer{}); !apierrors.IsTooManyRequests(err) {
+	request := memberview.ChildrenRequest{Objects: []memberview.Object{w.object("ConfigMap", "settings")}}
+	token := w.user("reader", getAll, viewAll)
+	if err := w.ask(token, hereToo, memberview.Children, request, &memberview.ChildrenAnswer{}); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("the fifth: %v", err)
 	}
-	w.members[elsewhere].live = configMap("red")
-	if err := w.ask(token, elsewhere, memberview.Copy, memberview.CopyRequest{Object: request.Objects[0]}, &memberview.CopyAnswer{}); err != nil {
+	w.members[hereToo].live = configMap("red")
+	if err := w.ask(token, hereToo, memberview.Copy, memberview.CopyRequest{Object: request.Objects[0]}, &memberview.CopyAnswer{}); err != nil {
 		t.Errorf("who looks at a copy: %v", err)
 	}
 	close(m.wait)

@@ -9,9 +9,10 @@
 //     see redact.go.
 //   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
 //     do not trust each other. Which certificate a replica has is in its Lease, see Transport.
-//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else; and a
-//     user asks few at a time, each of which must arrive soon, so that nobody keeps the others from asking. The circuit of hub/dispatch is for
-//     writes: to look is most wanted while they fail.
+//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else. The
+//     circuit of hub/dispatch is for writes: to look is most wanted while they fail.
+//   - No user and no namespace keeps the others from asking: each has a part of all turns and of those of a member. Until it is known whose token it
+//     is, and whether that user may look at the member, a request has another kind of turn for a short time, of which a peer has a part.
 //
 // Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind package member), who works
 // on which member (hub/shard).
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -57,20 +59,31 @@ type Options struct {
 // View answers requests.
 type View struct {
 	opts    Options
-	all     slots
-	trees   slots
-	users   *slotsByUser
-	members *slotsByName
+	unknown *turns.Turns // of requests whose user is not known yet
+	all     *turns.Turns
+	trees   *turns.Turns
+	users   *heldByUser
+	members *turnsByName
 	forward func(Holder) http.RoundTripper
 }
 
 const (
 	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children, of which there are
-	// many. The others wait for up to waitForSlot.
+	// many. The others wait for up to waitForTurn.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
-	waitForSlot   = 3 * time.Second
+	waitForTurn   = 3 * time.Second
+	// accountsOfNamespace is how many of mostRequests are of the ServiceAccounts of one namespace: whoever may make one may make many.
+	accountsOfNamespace = 16
+	// ofUser and ofNamespace are the parts of one user, and of one namespace by accounts and by objects, of mostPerMember and of mostTrees.
+	ofUser      = 2
+	ofNamespace = 3
+	// mostUnknown requests are examined at a time, ofPeer of them from one address, each for up to knownWithin. All users may come from the address
+	// of the hub's API server.
+	mostUnknown = 64
+	ofPeer      = 16
+	knownWithin = 5 * time.Second
 	// mostPerUser of them are one user's. More are refused.
 	mostPerUser = 8
 	// readWithin bounds how long a request may take to arrive once its sender is known.
@@ -85,8 +98,8 @@ const (
 // New returns a View.
 func New(o Options) *View {
 	return &View{
-		opts: o, all: make(slots, mostRequests), trees: make(slots, mostTrees),
-		users: &slotsByUser{held: map[string]int{}}, members: &slotsByName{of: map[string]slots{}},
+		opts: o, unknown: turns.New(mostUnknown), all: turns.New(mostRequests), trees: turns.New(mostTrees),
+		users: &heldByUser{held: map[string]int{}}, members: &turnsByName{of: map[string]*turns.Turns{}},
 		forward: func(h Holder) http.RoundTripper { return Transport(h.Certificate) },
 	}
 }

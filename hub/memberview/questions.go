@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -22,6 +23,11 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q, p)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	m, err := v.opts.Members(q.cluster)
 	if err != nil {
 		return nil, err
@@ -58,6 +64,11 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err := readable(policies); err != nil {
 		return nil, err
 	}
+	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q, p)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	m, err := v.opts.Members(q.cluster)
 	if err != nil {
 		return nil, err
@@ -127,6 +138,7 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	}
 	answer := ChildrenAnswer{}
 	var owners []member.Owner
+	var allowed []placed
 	for _, o := range in.Objects {
 		p, err := v.find(ctx, q, o)
 		if apierrors.IsForbidden(err) {
@@ -140,21 +152,24 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 		if row := p.binding.BindingStatus().Row(q.cluster); row != nil {
 			found.UID = row.UID
 		}
+		allowed = append(allowed, p)
 		owners = append(owners, member.Owner{Kind: p.id.GroupKind(), Namespace: o.Namespace, UID: found.UID})
 		answer.Objects = append(answer.Objects, found)
 	}
 	if len(owners) == 0 {
 		return answer, nil
 	}
+	for _, t := range []*turns.Turns{v.members.get(q.cluster), v.trees} {
+		free, err := v.memberTurn(ctx, t, q, allowed...)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+	}
 	m, err := v.opts.Members(q.cluster)
 	if err != nil {
 		return nil, err
 	}
-	free, err := v.trees.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
 	found := m.Children(ctx, owners)
 	for i := range answer.Objects {
 		if uid := answer.Objects[i].UID; uid != "" {

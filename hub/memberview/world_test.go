@@ -49,7 +49,9 @@ func must(t *testing.T, err error) {
 }
 
 const (
-	here      = "cn-sha-1" // the cluster that the first replica works on
+	here      = "cn-sha-1" // clusters that the first replica works on
+	hereToo   = "cn-sha-2"
+	hereAlso  = "cn-sha-3"
 	elsewhere = "eu-fra-1" // that of the second one
 	nowhere   = "us-east-1"
 )
@@ -67,6 +69,8 @@ type world struct {
 	holds func(replica, cluster string) bool
 	// kinds is the mapper of all replicas.
 	kinds *kinds
+	// reviewing is called, if it is set, before a token is reviewed.
+	reviewing func(ctx context.Context, token string) error
 }
 
 func newWorld(t *testing.T) *world {
@@ -79,10 +83,12 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	must(t, hub.Create(t.Context(), ns))
-	w := &world{T: t, ns: ns.Name, members: map[string]*fakeMember{here: {}, elsewhere: {}}, replicas: map[string]*memberview.Server{}}
-	w.holds = func(replica, cluster string) bool { return replica == cluster }
+	w := &world{T: t, ns: ns.Name, members: map[string]*fakeMember{here: {}, hereToo: {}, hereAlso: {}, elsewhere: {}}, replicas: map[string]*memberview.Server{}}
+	w.holds = func(replica, cluster string) bool {
+		return replica == cluster || replica == here && (cluster == hereToo || cluster == hereAlso)
+	}
 	w.kinds = &kinds{RESTMapper: hub.RESTMapper()}
-	w.place("ConfigMap", "settings", here, elsewhere, nowhere)
+	w.place("ConfigMap", "settings", here, hereToo, hereAlso, elsewhere, nowhere)
 	w.place("ConfigMap", "far", elsewhere)
 	w.place("Secret", "password", here)
 	for _, cluster := range []string{here, elsewhere} {
@@ -92,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	}
 	for cluster, server := range w.replicas {
 		server.Handler = memberview.New(memberview.Options{
-			Client: hub, Mapper: w.kinds, Logger: logr.Discard(),
+			Client: reviews{hub, w}, Mapper: w.kinds, Logger: logr.Discard(),
 			Members: func(name string) (member.Viewer, error) {
 				if !w.holds(cluster, name) {
 					t.Errorf("the replica of %s was asked for %s", cluster, name)
@@ -201,13 +207,18 @@ func (w *world) ask(token, cluster, what string, in, out any) error {
 
 func (w *world) send(certificate, token, cluster, what string, body []byte, out any) error {
 	w.Helper()
+	return w.sendBy(memberview.Transport(certificate), token, cluster, what, body, out)
+}
+
+func (w *world) sendBy(transport http.RoundTripper, token, cluster, what string, body []byte, out any) error {
+	w.Helper()
 	url := "https://" + w.replicas[here].Annotations()[memberview.AddressAnnotation] + memberview.Path(cluster, what)
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, url, bytes.NewReader(body))
 	must(w.T, err)
 	if token != "" {
 		request.Header.Set(memberview.TokenHeader, token)
 	}
-	response, err := memberview.Transport(certificate).RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return err
 	}
@@ -221,6 +232,33 @@ func (w *world) send(certificate, token, cluster, what string, body []byte, out 
 	status := metav1.Status{}
 	must(w.T, json.Unmarshal(answer, &status))
 	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// reviews tells a test of tokens before they are reviewed.
+type reviews struct {
+	client.Client
+	w *world
+}
+
+// Create implements client.Client.
+func (r reviews) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if review, ok := o.(*authenticationv1.TokenReview); ok && r.w.reviewing != nil {
+		if err := r.w.reviewing(ctx, review.Spec.Token); err != nil {
+			return err
+		}
+	}
+	return r.Client.Create(ctx, o, opts...)
+}
+
+// inAnotherNamespace is the same world as seen from a new namespace with the same ConfigMap.
+func (w *world) inAnotherNamespace() *world {
+	w.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bank-"}}
+	must(w.T, hub.Create(w.Context(), ns))
+	other := *w
+	other.ns = ns.Name
+	other.place("ConfigMap", "settings", here, elsewhere)
+	return &other
 }
 
 // kinds are those of the hub, unless they cannot be had.
@@ -262,6 +300,11 @@ func (m *fakeMember) pause(ctx context.Context) bool {
 	case <-ctx.Done():
 	}
 	return true
+}
+
+// blocks lets View and Children wait until wait is closed.
+func (m *fakeMember) blocks() {
+	m.live, m.wait, m.entered = configMap("red"), make(chan struct{}), make(chan struct{})
 }
 
 // waits returns once somebody else waits for the member.

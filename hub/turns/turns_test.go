@@ -1,0 +1,86 @@
+package turns
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAPartyLeavesTurnsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := New(4)
+		user := func(name string) Party { return Party{"user/" + name, 2} }
+		namespace := func(name string) Party { return Party{"namespace/" + name, 3} }
+		free := func(parties ...Party) bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			giveBack, ok := turns.Take(ctx, parties...)
+			if ok {
+				giveBack()
+			}
+			return ok
+		}
+		var held []func()
+		for _, name := range []string{"a", "a", "b"} {
+			giveBack, ok := turns.Take(t.Context(), user(name), namespace("shop"))
+			if !ok {
+				t.Fatalf("%s got no turn", name)
+			}
+			held = append(held, giveBack)
+		}
+		if free(user("c"), namespace("shop")) {
+			t.Error("the namespace got more than its share")
+		}
+		if !free(user("b"), namespace("other")) || !free(user("c")) {
+			t.Error("another namespace got no turn")
+		}
+		if free(user("a"), namespace("other")) {
+			t.Error("a user got more than its share")
+		}
+
+		// Who waits for the namespace takes nothing from other namespaces, and waits only as long as its context.
+		var waiting sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 100 {
+			waiting.Go(func() {
+				if giveBack, ok := turns.Take(ctx, user("c"), namespace("shop")); ok {
+					giveBack()
+				}
+			})
+		}
+		synctest.Wait()
+		if !free(user("d"), namespace("other")) {
+			t.Error("those who wait took the turns of another namespace")
+		}
+		cancel()
+		waiting.Wait()
+		for _, giveBack := range held {
+			giveBack()
+		}
+		if !free(user("c"), namespace("shop")) {
+			t.Error("turns that were given back are not free")
+		}
+		if len(turns.shares) > 0 || len(turns.all) > 0 {
+			t.Errorf("left: %d parties, %d turns", len(turns.shares), len(turns.all))
+		}
+	})
+}
+
+func TestAllTurnsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := New(2)
+		giveBack, _ := turns.Take(t.Context(), Party{"a", 1})
+		_, _ = turns.Take(t.Context(), Party{"b", 1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, ok := turns.Take(ctx, Party{"c", 1}); ok {
+			t.Error("a third turn was taken")
+		}
+		time.AfterFunc(time.Second, giveBack)
+		if _, ok := turns.Take(t.Context(), Party{"c", 1}); !ok {
+			t.Error("the turn that was given back was not taken")
+		}
+	})
+}
