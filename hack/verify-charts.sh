@@ -35,6 +35,22 @@ says() {
 		failed=1
 	fi
 }
+# notes CHART VALUES TEXT: what the user is told after the installation has the text, or with ! before it does not.
+notes() {
+	local told
+	told=$("$helm" install release "charts/$1" --namespace hanse-system --dry-run=client ${2:+--values "charts/$1/ci/$2"} | sed -n '/^NOTES:/,$p')
+	if [[ $3 == !* && $told == *"${3#!}"* || $3 != !* && $told != *"$3"* ]]; then
+		echo "charts/$1 with ${2:-its default values}: wrong notes about '$3'" >&2
+		failed=1
+	fi
+}
+notes hanse-member "" !WARNING
+notes hanse-member full-values.yaml !WARNING
+notes hanse-member risky-values.yaml "secrets: it reads every Secret"
+notes hanse-member risky-values.yaml "apps/deployments: it runs pods in kube-system"
+notes hanse-member risky-values.yaml !configmaps
+says hanse-member "" !ValidatingAdmissionPolicy
+says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
 says hanse-hub "" 169.254.0.0/16
 says hanse-hub "" !--proxy-from-environment
 says hanse-hub full-values.yaml --proxy-from-environment

@@ -29,6 +29,9 @@ const (
 	frankfurt = "eu-fra-1"
 )
 
+// policed is the member whose admission policy bounds the hub in every test.
+const policed = singapore
+
 var members = []string{singapore, shanghai, frankfurt} // sorted by name, as rows are
 
 // kinds are what the charts grant in this suite.
@@ -119,7 +122,11 @@ func setUp(ctx context.Context, config fleet.Config) error {
 		if err := applyCRD(ctx, f.Members[name].Client, "testdata/widget-crd.yaml"); err != nil {
 			return err
 		}
-		if err := f.InstallMember(ctx, f.Members[name], kinds); err != nil {
+		var options []func(map[string]any)
+		if name == policed {
+			options = append(options, fleet.WithAdmissionPolicy(map[string]any{"enabled": true, "adoption": true}))
+		}
+		if err := f.InstallMember(ctx, f.Members[name], kinds, options...); err != nil {
 			return err
 		}
 		if err := f.Join(ctx, f.Members[name], nil); err != nil {

@@ -66,14 +66,23 @@ func (f *Fleet) UninstallHub(ctx context.Context) error {
 	return err
 }
 
+// WithAdmissionPolicy bounds what the hub may write on the member.
+func WithAdmissionPolicy(policy map[string]any) func(values map[string]any) {
+	return func(values map[string]any) { values["admissionPolicy"] = policy }
+}
+
 // InstallMember installs or upgrades the member chart with these kinds. The hub may be a member, too.
-func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind) error {
+func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind, options ...func(values map[string]any)) error {
 	granted := make([]Kind, 0, len(kinds))
 	for _, k := range kinds {
 		k.Status = false
 		granted = append(granted, k)
 	}
-	values, err := f.valuesFile(c.Name+"-values.json", map[string]any{"grantedKinds": granted, "listWorkloads": true})
+	content := map[string]any{"grantedKinds": granted, "listWorkloads": true}
+	for _, o := range options {
+		o(content)
+	}
+	values, err := f.valuesFile(c.Name+"-values.json", content)
 	if err != nil {
 		return err
 	}

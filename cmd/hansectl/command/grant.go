@@ -142,6 +142,9 @@ func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, chan
 	} else {
 		says(w, "", "grants no kind yet: run join again with --grant group/resource")
 	}
+	for _, risk := range risks(role.Rules) {
+		says(w, "", "WARNING: whoever controls the hub is an administrator of this cluster by %s", risk)
+	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
 	return put(ctx, w, m, binding, "clusterrolebinding", func() error {
 		if binding.ResourceVersion == "" { // it is immutable

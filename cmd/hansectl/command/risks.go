@@ -1,0 +1,116 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	runsPods    = "it runs pods in kube-system, as any ServiceAccount there"
+	changesAll  = "it changes everything that is written"
+	liftsPolicy = "it lifts the policies that bound it"
+	isAdmin     = "it can give itself every right"
+)
+
+// risk is a right by which whoever has it in all namespaces becomes an administrator of the cluster.
+type risk struct {
+	// what is granted: a resource, with its group unless that is the core group, as --grant takes it.
+	what string
+	// verbs of which each one is enough.
+	verbs []string
+	why   string
+}
+
+var (
+	readsAndWrites = []string{"get", "list", "watch", "create", "update", "patch"}
+	writes         = []string{"create", "update", "patch"}
+)
+
+// kindRisks are the rights that a grant of a kind gives. They are those of charts/hanse-member/files/risks.yaml.
+var kindRisks = []risk{
+	{"secrets", readsAndWrites, "it reads every Secret, those of kube-system too, and gets the token of any ServiceAccount by one"},
+	{"pods", writes, runsPods},
+	{"replicationcontrollers", writes, runsPods},
+	{"nodes", writes, "it changes the labels and taints by which pods are kept off nodes"},
+	{"apps/deployments", writes, runsPods},
+	{"apps/statefulsets", writes, runsPods},
+	{"apps/daemonsets", writes, runsPods},
+	{"apps/replicasets", writes, runsPods},
+	{"batch/jobs", writes, runsPods},
+	{"batch/cronjobs", writes, runsPods},
+	{"admissionregistration.k8s.io/validatingwebhookconfigurations", writes, "it has everything that is written sent to it, Secrets too"},
+	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", writes, changesAll},
+	{"admissionregistration.k8s.io/mutatingadmissionpolicies", writes, changesAll},
+	{"admissionregistration.k8s.io/mutatingadmissionpolicybindings", writes, changesAll},
+	{"admissionregistration.k8s.io/validatingadmissionpolicies", append([]string{"delete"}, writes...), liftsPolicy},
+	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", append([]string{"delete"}, writes...), liftsPolicy},
+	{"apiregistration.k8s.io/apiservices", writes, "it answers in the place of other API servers"},
+	{"certificates.k8s.io/certificatesigningrequests", writes, "it asks for certificates, which some clusters approve by themselves"},
+}
+
+// otherRisks are rights that neither the chart nor --grant gives. A role that was written by hand may have them.
+var otherRisks = []risk{
+	{"rbac.authorization.k8s.io/roles", []string{"escalate", "bind"}, isAdmin},
+	{"rbac.authorization.k8s.io/clusterroles", []string{"escalate", "bind"}, isAdmin},
+	{"users", []string{"impersonate"}, "it acts as anybody"},
+	{"groups", []string{"impersonate"}, "it acts as anybody"},
+	{"serviceaccounts", []string{"impersonate"}, "it acts as any ServiceAccount"},
+	{"serviceaccounts/token", []string{"create"}, "it gets the token of any ServiceAccount"},
+	{"pods/exec", []string{"create", "get"}, "it runs commands in every pod"},
+	{"pods/attach", []string{"create", "get"}, "it runs commands in every pod"},
+	{"pods/ephemeralcontainers", []string{"patch", "update"}, "it runs commands in every pod"},
+	{"nodes/proxy", []string{"create", "get"}, "it runs commands in every pod"},
+	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
+}
+
+// risks says which of the rules, in all namespaces, make an administrator of whoever has them. Rules for named objects are not asked.
+func risks(rules []rbacv1.PolicyRule) []string {
+	var out []string
+	add := func(text string) {
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, rule := range rules {
+		if len(rule.ResourceNames) > 0 {
+			continue
+		}
+		if wildcard(rule) {
+			add(fmt.Sprintf("%s on %s of %s: it has a wildcard", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "), strings.Join(named(rule.APIGroups), ", ")))
+			continue
+		}
+		for _, r := range slices.Concat(kindRisks, otherRisks) {
+			if r.of(rule) {
+				add(r.what + ": " + r.why)
+			}
+		}
+	}
+	return out
+}
+
+func wildcard(rule rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), func(s string) bool { return strings.Contains(s, "*") })
+}
+
+func named(groups []string) []string {
+	out := slices.Clone(groups)
+	for i, g := range out {
+		if g == "" {
+			out[i] = "the core group"
+		}
+	}
+	return out
+}
+
+// of says whether a rule without wildcards gives the right.
+func (r risk) of(rule rbacv1.PolicyRule) bool {
+	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains(r.verbs, verb) }) {
+		return false
+	}
+	return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+		return slices.ContainsFunc(rule.Resources, func(resource string) bool { return strings.TrimPrefix(group+"/"+resource, "/") == r.what })
+	})
+}

@@ -1,0 +1,224 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/test/charts"
+)
+
+const theAccount = "system:serviceaccount:hanse-system:hanse"
+
+// policed is a world whose Applier has all rights on the member, and is bound by the admission policy of the member chart alone. hub is a client
+// with the same rights, as one who broke into the hub has it.
+func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interface) {
+	t.Helper()
+	w = newWorld(t)
+	// Each test has a policy and a user of its own, so that none sees that of another one.
+	user := theAccount + "-" + w.ns
+	all := map[string]any{"enabled": true, "podSecurityLevels": []string{"restricted"}}
+	for k, v := range values {
+		all[k] = v
+	}
+	for _, o := range charts.Render(t, "hanse-member/templates/admission-policy.yaml", map[string]any{"admissionPolicy": all}) {
+		raw, err := json.Marshal(o.Object)
+		w.must(err)
+		text := strings.ReplaceAll(strings.ReplaceAll(string(raw), theAccount, user), "hanse-member-hub", "policy-"+w.ns)
+		w.must(json.Unmarshal([]byte(text), &o.Object))
+		plural := "validatingadmissionpolicies"
+		if strings.HasSuffix(o.GetKind(), "Binding") {
+			plural = "validatingadmissionpolicybindings"
+		}
+		resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: plural}
+		_, err = w.admin.Resource(resource).Create(t.Context(), o, metav1.CreateOptions{})
+		w.must(err)
+	}
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "policy-" + w.ns},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": user}},
+	}}
+	_, err := w.admin.Resource(schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings"}).
+		Create(t.Context(), binding, metav1.CreateOptions{})
+	w.must(err)
+	apiserver.AwaitRights(t, apiServer, user, "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	config := rest.CopyConfig(apiServer)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	hub, err = dynamic.NewForConfig(config)
+	w.must(err)
+	w.applier = w.as(config, hubUID)
+	deadline := time.Now().Add(30 * time.Second)
+	for { // the API server follows its policies by watches
+		_, err := hub.Resource(configMaps).Namespace(w.ns).Create(t.Context(), object(configMap, w.ns, "probe", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsForbidden(err) {
+			return w, hub
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the policy is not in force: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	size1      = map[string]any{"size": int64(1)}
+	refusedBy  = failed(hubv1.ReasonAdmissionDenied, member.RetrySlowly)
+)
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// denied wants a refusal of the policy that says this.
+func (w *world) denied(what string, err error, says string) {
+	w.Helper()
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
+		w.Errorf("%s: got %v, want a refusal that says %q", what, err, says)
+	}
+}
+
+// labelled is an object as the hub makes it.
+func labelled(gvk schema.GroupVersionKind, ns, name string, labels map[string]string) *unstructured.Unstructured {
+	o := object(gvk, ns, name, nil)
+	all := map[string]string{hubv1.HubLabel: string(hubUID)}
+	for k, v := range labels {
+		all[k] = v
+	}
+	o.SetLabels(all)
+	return o
+}
+
+func TestUnderTheAdmissionPolicyTheHubDoesItsWork(t *testing.T) {
+	t.Parallel()
+	w, _ := policed(t, map[string]any{"hubUID": string(hubUID)})
+	w.apply(w.intent(size1, "d1"), written)
+	w.apply(w.intent(size1, "d1"), unchanged)
+	w.apply(w.intent(map[string]any{"size": int64(2)}, "d2"), written)
+	w.edit(`{"spec":{"size":5}}`)
+	w.apply(w.intent(map[string]any{"size": int64(2)}, "d2"), written)
+	w.withdraw(w.withdrawal(), result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
+	if !w.gone() {
+		t.Error("it is still there")
+	}
+	w.apply(w.intent(size1, "d1"), written)
+	orphan := w.withdrawal()
+	orphan.Policy = hubv1.RemovalOrphan
+	w.withdraw(orphan, result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
+	if l := w.get().GetLabels(); l[hubv1.HubLabel] != "" {
+		t.Errorf("labels %v", l)
+	}
+	t.Run("a namespace on demand, as strict as can be", func(t *testing.T) {
+		in := w.intentOf(object(widget, w.ns+"-new", "web", spec(size1)), "d1")
+		in.CreateNamespace, in.NamespaceLabels = true, map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"}
+		w.apply(in, written)
+	})
+	t.Run("none of a level that its admin did not allow", func(t *testing.T) {
+		in := w.intentOf(object(widget, w.ns+"-loose", "web", spec(size1)), "d1")
+		in.CreateNamespace, in.NamespaceLabels = true, map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
+		if out := w.apply(in, refusedBy); !strings.Contains(out.Message, "pod-security.kubernetes.io") {
+			t.Errorf("it says %q", out.Message)
+		}
+	})
+}
+
+func TestUnderTheAdmissionPolicyTheHubTakesNothingOver(t *testing.T) {
+	t.Parallel()
+	for name, adoption := range map[string]bool{"unless that is allowed": true, "by default": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, hub := policed(t, map[string]any{"adoption": adoption})
+			w.create(object(widget, w.ns, "web", spec(size1)))
+			in := w.intent(map[string]any{"size": int64(2)}, "d1")
+			in.Adoption = hubv1.AdoptionAlways
+			if adoption {
+				w.apply(in, written)
+				return
+			}
+			if out := w.apply(in, refusedBy); !strings.Contains(out.Message, "only objects with its label hanse.dev/hub") {
+				t.Errorf("it says %q", out.Message)
+			}
+			w.denied("a delete", hub.Resource(widget.GroupVersion().WithResource("widgets")).Namespace(w.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}), "only objects with its label")
+		})
+	}
+}
+
+func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
+	t.Parallel()
+	w, hub := policed(t, map[string]any{"hubUID": string(hubUID), "namespaces": []string{"t-none", "kube-system", "hanse-system"}})
+	ctx := t.Context()
+	attempt := func(o *unstructured.Unstructured) error {
+		r, namespaced, err := resolve(o.GroupVersionKind())
+		w.must(err)
+		if !namespaced {
+			_, err = hub.Resource(r).Create(ctx, o, metav1.CreateOptions{})
+			return err
+		}
+		_, err = hub.Resource(r).Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{})
+		return err
+	}
+	const noLabel, system, elsewhere, podSecurity = "only objects with its label", "nothing in the namespaces kube-* and hanse-system", "is not among admissionPolicy.namespaces", "pod-security"
+	w.denied("an object without the label", attempt(object(configMap, "kube-public", "a", nil)), noLabel)
+	w.denied("an object with the label of another hub", attempt(labelled(configMap, "kube-public", "a", map[string]string{hubv1.HubLabel: "other"})), noLabel)
+	w.denied("an object in a system namespace", attempt(labelled(configMap, "kube-system", "a", nil)), system)
+	w.denied("a namespace of the system", attempt(labelled(namespace, "", "kube-more", nil)), system)
+	w.denied("an object in another namespace", attempt(labelled(configMap, w.ns, "a", nil)), elsewhere)
+	w.denied("another namespace", attempt(labelled(namespace, "", w.ns+"-more", nil)), elsewhere)
+	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	role := labelled(schema.GroupVersionKind{Group: roles.Group, Version: "v1", Kind: "ClusterRole"}, "", "policy-"+w.ns, nil)
+	_, err := hub.Resource(roles).Create(ctx, role, metav1.CreateOptions{})
+	w.must(err) // of a kind without namespaces
+	_, err = hub.Resource(roles).Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"hub-1"}}}`), metav1.PatchOptions{})
+	w.denied("a label on the object of another", err, noLabel)
+	_, err = hub.Resource(roles).Patch(ctx, role.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"other"}}}`), metav1.PatchOptions{})
+	w.denied("an object handed to another hub", err, noLabel)
+
+	w.create(labelled(namespace, "", "t-none", map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}))
+	spaces := hub.Resource(namespace.GroupVersion().WithResource("namespaces"))
+	_, err = spaces.Patch(ctx, "t-none", types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`), metav1.PatchOptions{})
+	w.denied("another level of a namespace", err, podSecurity)
+	_, err = spaces.Patch(ctx, "t-none", types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`), metav1.PatchOptions{})
+	w.denied("a namespace without its level", err, podSecurity)
+	_, err = spaces.Patch(ctx, "t-none", types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), metav1.PatchOptions{})
+	w.must(err)
+
+	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	token := func(ns, name string) error {
+		request := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": name}, "spec": map[string]any{}}}
+		_, err := hub.Resource(accounts).Namespace(ns).Create(ctx, request, metav1.CreateOptions{}, "token")
+		return err
+	}
+	w.create(object(namespace, "", "hanse-system", nil))
+	for _, name := range []string{"hanse", "other"} {
+		account := object(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "hanse-system", name, nil)
+		_, err := w.admin.Resource(accounts).Namespace("hanse-system").Create(ctx, account, metav1.CreateOptions{})
+		w.must(err)
+	}
+	w.must(token("hanse-system", "hanse"))
+	w.denied("a token of another account", token("hanse-system", "other"), noLabel)
+
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": map[string]any{"resourceAttributes": map[string]any{"verb": "list", "resource": "pods"}},
+	}}
+	_, err = hub.Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}).Create(ctx, review, metav1.CreateOptions{})
+	w.must(err)
+	w.create(object(configMap, "t-none", "a", nil))
+	w.denied("a collection", hub.Resource(configMaps).Namespace("t-none").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), noLabel)
+}
