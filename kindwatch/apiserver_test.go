@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -121,4 +123,80 @@ func TestARealDefinitionComesAndGoes(t *testing.T) {
 	until(t, "repair", reason(s, ""))
 	create("b")
 	until(t, "an event of the new definition", func() bool { return told.has("+b") })
+}
+
+func TestAKindIsWatchedInTheNamespacesThatAreNamed(t *testing.T) {
+	admin, ctx := realClient(t), t.Context()
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	const user = "watches-two"
+	create := func(r schema.GroupVersionResource, ns, text string) {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Resource(r).Namespace(ns).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rbac := func(plural string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: plural}
+	}
+	named := func(ns, name string) {
+		t.Helper()
+		create(maps, ns, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, labels: {set: two}}}", name))
+	}
+	for _, ns := range []string{"two-a", "two-b", "two-other"} {
+		create(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", ns))
+		named(ns, "first")
+	}
+	for _, ns := range []string{"two-a", "two-b"} {
+		create(rbac("roles"), ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: two}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [list, watch]}]}`)
+		create(rbac("rolebindings"), ns, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: two}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: two},
+			subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]}`, user))
+		apiserver.AwaitRights(t, apiServer, user, ns, rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	}
+	config := rest.CopyConfig(apiServer)
+	config.Impersonate.UserName = user
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := &log{}
+	watched := func(namespaces ...string) *kindwatch.Set {
+		s := kindwatch.New(kindwatch.Options{
+			Client: client, LabelSelector: "set=two", Handler: told.handle, Namespaces: func(schema.GroupVersionResource) []string { return namespaces },
+			Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return maps, nil },
+		})
+		s.Start(ctx, configMap)
+		return s
+	}
+
+	everywhere := watched()
+	until(t, "the refusal of all namespaces", func() bool { st, _ := everywhere.State(configMap); return st.Reason == hubv1.ReasonForbidden })
+	s := watched("two-a", "two-b")
+	until(t, "the first lists", func() bool { st, _ := s.State(configMap); return st.Told && st.Reason == "" })
+	if got := len(s.List(configMap)); got != 2 {
+		t.Errorf("%d objects, want 2", got)
+	}
+	named("two-b", "late")
+	until(t, "an event of the second namespace", func() bool { return told.has("+late") })
+	for key, want := range map[string]bool{"two-a/first": true, "two-b/late": true, "two-other/first": false} {
+		if _, got := s.Get(configMap, key); got != want {
+			t.Errorf("%s is known: %t", key, got)
+		}
+	}
+	if !s.Watches(configMap, "two-b") || s.Watches(configMap, "two-other") || !everywhere.Watches(configMap, "two-other") {
+		t.Error("it says that it watches another namespace, or not its own")
+	}
+	s.Stop(configMap)
+	if _, found := s.State(configMap); found || len(s.List(configMap)) > 0 {
+		t.Error("something is left after the stop")
+	}
+	mixed := watched("two-a", "two-other")
+	until(t, "the refusal of one namespace", func() bool { st, _ := mixed.State(configMap); return st.Reason == hubv1.ReasonForbidden })
+	if st, _ := mixed.State(configMap); st.Synced {
+		t.Error("it is synced without one of its namespaces")
+	}
 }

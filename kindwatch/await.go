@@ -13,7 +13,7 @@ const mostAwaited = 256
 // Await tells of an object as the server answered a write, which the watch will bring: then it need not be read a second time. What is
 // known of the object changes only with the event.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
-	if k := s.kind(gvk); k != nil && k.ahead(u) {
+	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
 			k.willCome(object)
 		}

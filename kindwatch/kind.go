@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/hanse-dev/hanse/answer"
 )
@@ -17,12 +18,15 @@ import (
 // errRestart is the cause by which Restart ends an attempt.
 var errRestart = errors.New("restart asked for")
 
-// kind is the state machine of one kind. Its run is the only writer.
+// kind is the state machine of one kind, or of its part in one namespace. Its run is the only writer.
 type kind struct {
-	gvk     schema.GroupVersionKind
-	options *Options
-	ctx     context.Context
-	cancel  context.CancelFunc
+	gvk       schema.GroupVersionKind
+	set       *Set
+	namespace string // empty: all. Under the lock of the set
+	options   *Options
+	parent    context.Context
+	ctx       context.Context
+	cancel    context.CancelFunc
 
 	mu        sync.RWMutex
 	objects   map[string]metav1.Object
@@ -36,14 +40,15 @@ type kind struct {
 	// The rest belongs to run.
 
 	resource schema.GroupVersionResource // empty until resolved
+	divided  bool                        // it is the part of a namespace
 	failures int                         // attempts in a row that brought nothing
 	expired  int                         // times in a row that the server did not know the place to go on from
 	broken   int                         // errors in a row inside of a watch
 }
 
-func newKind(ctx context.Context, gvk schema.GroupVersionKind, o *Options) *kind {
-	ctx, cancel := context.WithCancel(ctx)
-	return &kind{gvk: gvk, options: o, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}}
+func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
+	ctx, cancel := context.WithCancel(parent)
+	return &kind{gvk: gvk, set: s, options: &s.options, parent: parent, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}}
 }
 
 // run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what failed before it makes no
@@ -86,6 +91,9 @@ func (k *kind) attempt(ctx context.Context) error {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
 		}
 		k.resource = r
+		if namespaces := k.options.Namespaces(r); len(namespaces) > 0 && !k.divided {
+			k.set.divide(k, namespaces)
+		}
 	}
 	if k.version == "" || k.toRelist() {
 		if err := k.firstList(ctx); err != nil {
@@ -96,6 +104,14 @@ func (k *kind) attempt(ctx context.Context) error {
 		return fmt.Errorf("watching %s: %w", k.gvk, err)
 	}
 	return nil
+}
+
+// server is where the objects are listed and watched.
+func (k *kind) server() dynamic.ResourceInterface {
+	if k.namespace == "" {
+		return k.options.Client.Resource(k.resource)
+	}
+	return k.options.Client.Resource(k.resource).Namespace(k.namespace)
 }
 
 // settle notes how an attempt ended and says how long to pause before the next.
@@ -145,12 +161,15 @@ func (k *kind) edit(edit func(*State)) (changed bool) {
 }
 
 func (k *kind) tellState() {
-	k.mu.RLock()
-	state := k.state
-	k.mu.RUnlock()
-	if k.ctx.Err() == nil {
+	if state, watched := k.set.State(k.gvk); watched && k.ctx.Err() == nil {
 		k.options.OnState(k.gvk, state)
 	}
+}
+
+func (k *kind) current() State {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.state
 }
 
 // change is what the handler is told of one object.

@@ -85,7 +85,7 @@ var (
 func follow(t *testing.T, m *moody) *kind {
 	t.Helper()
 	set := New(Options{Client: m, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil }})
-	k := newKind(t.Context(), shelfKind, &set.options)
+	k := newKind(t.Context(), shelfKind, set)
 	k.resource, k.version = shelfResource, "5"
 	go k.run()
 	return k

@@ -13,6 +13,8 @@ package kindwatch
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,12 +31,15 @@ type Options struct {
 	// Resolve is asked when a kind is started and again after the server said that it does not serve the kind. It may
 	// block as long as its own deadline: only the kind in question waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
+	// Namespaces are those whose objects of a namespaced resource are watched, each by a watch of its own; none means all of them by one watch. It is asked
+	// once, when the resource of a kind is known, and must answer from memory. Unset means all for every resource.
+	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all.
 	LabelSelector string
 	// Transform reduces an object to what is kept; what it returns must carry namespace, name, uid and resourceVersion.
 	// An object that it refuses keeps its former copy, if there is one. Unset keeps the whole object.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is told of changes, one at a time per kind: old is nil for a new object, new is nil for one that is gone. A
+	// Handler is told of changes, one at a time per kind and watched namespace: old is nil for a new object, new is nil for one that is gone. A
 	// deleted object that came back while the watch was away is one change with another uid.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
 	// OnState is told when the state of a kind changes, after the handler was told of the objects.
@@ -65,8 +70,9 @@ type State struct {
 type Set struct {
 	options Options
 
-	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*kind
+	mu sync.Mutex
+	// kinds are parts: one for all namespaces, or one for each of Options.Namespaces.
+	kinds map[schema.GroupVersionKind][]*kind
 }
 
 // New returns a Set without kinds.
@@ -86,45 +92,90 @@ func New(o Options) *Set {
 	if o.OnState == nil {
 		o.OnState = func(schema.GroupVersionKind, State) {}
 	}
-	return &Set{options: o, kinds: map[schema.GroupVersionKind]*kind{}}
+	if o.Namespaces == nil {
+		o.Namespaces = func(schema.GroupVersionResource) []string { return nil }
+	}
+	return &Set{options: o, kinds: map[schema.GroupVersionKind][]*kind{}}
 }
 
 // Start watches the kind until Stop or the end of ctx. A kind that is already watched is left as it is.
 func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.kinds[gvk]; k != nil && k.ctx.Err() == nil {
+	if slices.ContainsFunc(s.kinds[gvk], func(k *kind) bool { return k.ctx.Err() == nil }) {
 		return
 	}
-	k := newKind(ctx, gvk, &s.options)
-	s.kinds[gvk] = k
+	s.kinds[gvk] = nil
+	s.start(newKind(ctx, gvk, s))
+}
+
+// start runs a part of a kind, with the lock held.
+func (s *Set) start(k *kind) {
+	s.kinds[k.gvk] = append(s.kinds[k.gvk], k)
 	go func() {
-		defer s.forget(gvk, k)
+		defer s.forget(k)
 		k.run()
 	}()
 }
 
-// Stop ends the watch of the kind and drops its objects. It does not wait: it may be called by a handler.
+// divide makes the first part of a kind that of the first namespace, and starts one for each of the others. It comes before the first list, so that the
+// kind is synced only when all of them are.
+func (s *Set) divide(first *kind, namespaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first.namespace, first.divided = namespaces[0], true
+	if !slices.Contains(s.kinds[first.gvk], first) {
+		return // it was stopped meanwhile
+	}
+	for _, namespace := range namespaces[1:] {
+		k := newKind(first.parent, first.gvk, s)
+		k.namespace, k.divided = namespace, true
+		s.start(k)
+	}
+}
+
+// Stop ends the watches of the kind and drops its objects. It does not wait: it may be called by a handler.
 func (s *Set) Stop(gvk schema.GroupVersionKind) {
-	if k := s.kind(gvk); k != nil {
-		s.forget(gvk, k)
+	for _, k := range s.parts(gvk) {
+		s.forget(k)
 	}
 }
 
 // forget ends k; a later k of the same kind stays.
-func (s *Set) forget(gvk schema.GroupVersionKind, k *kind) {
+func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kinds[gvk] == k {
-		delete(s.kinds, gvk)
+	left := slices.DeleteFunc(slices.Clone(s.kinds[k.gvk]), func(other *kind) bool { return other == k })
+	if len(left) == 0 {
+		delete(s.kinds, k.gvk)
+	} else {
+		s.kinds[k.gvk] = left
 	}
 }
 
-func (s *Set) kind(gvk schema.GroupVersionKind) *kind {
+// parts of a kind; what is returned is not to be changed.
+func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kinds[gvk]
+	return slices.Clip(s.kinds[gvk])
+}
+
+// part is the one that watches a namespace; nil if none does.
+func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kinds[gvk] {
+		if k.namespace == "" || k.namespace == namespace {
+			return k
+		}
+	}
+	return nil
+}
+
+// Watches says whether the objects of a namespace are among those that are watched of a kind. It is true as long as that is not known.
+func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
+	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
 
 // Key is what Get takes: "namespace/name", or "name" for a cluster-scoped object.
@@ -137,7 +188,8 @@ func Key(namespace, name string) string {
 
 // Get returns the object with this Key.
 func (s *Set) Get(gvk schema.GroupVersionKind, key string) (metav1.Object, bool) {
-	k := s.kind(gvk)
+	namespace, _, _ := strings.Cut(key, "/")
+	k := s.part(gvk, namespace)
 	if k == nil {
 		return nil, false
 	}
@@ -149,50 +201,71 @@ func (s *Set) Get(gvk schema.GroupVersionKind, key string) (metav1.Object, bool)
 
 // List returns the objects of the kind in no order.
 func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
-	k := s.kind(gvk)
-	if k == nil {
-		return nil
-	}
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	out := make([]metav1.Object, 0, len(k.objects))
-	for _, o := range k.objects {
-		out = append(out, o)
+	var out []metav1.Object
+	for _, k := range s.parts(gvk) {
+		k.mu.RLock()
+		out = slices.Grow(out, len(k.objects))
+		for _, o := range k.objects {
+			out = append(out, o)
+		}
+		k.mu.RUnlock()
 	}
 	return out
 }
 
 // State returns the state of the kind; false if it is not watched.
 func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
-	k := s.kind(gvk)
-	if k == nil {
+	parts := s.parts(gvk)
+	if len(parts) == 0 {
 		return State{}, false
 	}
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.state, true
+	out := parts[0].current()
+	for _, k := range parts[1:] {
+		out = out.with(k.current())
+	}
+	return out, true
+}
+
+// with is the state of a kind of which two parts have these states: what holds of both, and the first trouble.
+func (s State) with(other State) State {
+	out := s
+	out.Synced, out.Told = s.Synced && other.Synced, s.Told && other.Told
+	if out.Reason == "" {
+		out.Reason, out.Message = other.Reason, other.Message
+	}
+	if out.Refused == "" {
+		out.Refused = other.Refused
+	}
+	if other.Since.After(out.Since) {
+		out.Since = other.Since
+	}
+	return out
 }
 
 // Restart makes every kind give up what it waits for and open its watch again now, where it ended. Objects stay.
 func (s *Set) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.kinds {
-		k.restart()
+	for _, parts := range s.kinds {
+		for _, k := range parts {
+			k.restart()
+		}
 	}
 }
 
 // Retry makes a kind that cannot be followed try again now.
 func (s *Set) Retry(gvk schema.GroupVersionKind) {
-	if k := s.kind(gvk); k != nil && k.troubled() {
-		k.restart()
+	for _, k := range s.parts(gvk) {
+		if k.troubled() {
+			k.restart()
+		}
 	}
 }
 
 // Relist makes a kind list once more, now, as when Transform would make something else of the same objects. The handler is told of
 // every object of that list, changed or not.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
-	if k := s.kind(gvk); k != nil {
+	for _, k := range s.parts(gvk) {
 		k.relist()
 	}
 }

@@ -166,7 +166,7 @@ func (k *kind) page(ctx context.Context, o metav1.ListOptions) (*unstructured.Un
 	late := fmt.Errorf("%w within %s", errNoAnswer, k.options.ListTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, k.options.ListTimeout, late)
 	defer cancel()
-	page, err := k.options.Client.Resource(k.resource).List(ctx, o)
+	page, err := k.server().List(ctx, o)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -76,7 +76,7 @@ func (s *shelves) List(_ context.Context, o metav1.ListOptions) (*unstructured.U
 
 func newTestKind(ctx context.Context, s *shelves) *kind {
 	set := New(Options{Client: s, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil }})
-	k := newKind(ctx, shelfKind, &set.options)
+	k := newKind(ctx, shelfKind, set)
 	k.resource = shelfResource
 	return k
 }
@@ -207,7 +207,7 @@ func TestTheNextPageIsAskedForWhileOneIsReduced(t *testing.T) {
 				return u, nil
 			},
 		})
-		k := newKind(t.Context(), shelfKind, &set.options)
+		k := newKind(t.Context(), shelfKind, set)
 		k.resource = shelfResource
 		listed := make(chan error)
 		go func() { listed <- k.list(t.Context()) }()

@@ -86,7 +86,7 @@ func (k *kind) goesBack(e watch.Event) bool {
 // open asks for the watch. Servers send the head of the answer at once, so that a late one means that nobody is there.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
 	late := time.AfterFunc(k.options.ListTimeout, cancel)
-	w, err := k.options.Client.Resource(k.resource).Watch(ctx, metav1.ListOptions{
+	w, err := k.server().Watch(ctx, metav1.ListOptions{
 		LabelSelector:       k.options.LabelSelector,
 		ResourceVersion:     k.version,
 		AllowWatchBookmarks: true,
