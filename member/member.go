@@ -234,7 +234,8 @@ type LinkState struct {
 	CredentialsMessage string
 	// TooLarge says which answer of the last minutes was larger than it may be; empty if none was.
 	TooLarge string
-	// LastHeard is when the cluster last answered.
+	// LastHeard is when a watch of the cluster last delivered something, as of the last probe; zero if none has. An answer that a watch did
+	// not bring does not count: it says nothing of the objects.
 	LastHeard time.Time
 	// Facts are those last read; zero before the first read.
 	Facts Facts

@@ -11,6 +11,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=mcl,categories=hanse
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="As Of",type=date,JSONPath=`.status.lastObservedTime`
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.topology.region`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.connection.type`
@@ -230,6 +231,12 @@ type MemberClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID,omitempty"`
+
+	// lastObservedTime is when a watch of the cluster last delivered something to the hub. Written with every other change of this status, and else
+	// at most every 30 s: a time that is older than a minute means that the hub does not observe the cluster, whatever the conditions say.
+	// Unset before the first connection.
+	// +optional
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
 	// version is what the cluster runs.
 	// +optional

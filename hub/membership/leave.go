@@ -62,7 +62,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	}
 	if left.count > 0 {
 		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still what was said before a restart
-			sayWhatIsLeft(run.cluster, left)
+			sayWhatIsLeft(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
@@ -144,8 +144,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 }
 
 // sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps the
-// reason for that, with the way to give up.
-func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
+// reason for that, and if it has not been observed for long, the way to give up.
+func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
 	if l.count == 1 {
@@ -163,10 +163,13 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left) {
 			fmt.Sprintf("the cluster leaves, and %s (spec.leave.policy): %s; waiting for the cluster to confirm%s", what, objects, wayOut(c, l)))
 		return
 	}
-	way := "to give them up, set spec.leave.whenUnreachable to Abandon"
-	if c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
+	way := "they are withdrawn when the cluster answers"
+	switch {
+	case c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon:
 		patience := time.Duration(ptr.Deref(c.Spec.Leave.TimeoutSeconds, leaveDefault)) * time.Second
 		way = "they are given up if the cluster does not answer until " + c.DeletionTimestamp.Add(patience).UTC().Format(time.RFC3339)
+	case c.MayBeLost(now):
+		way = "to give them up, set spec.leave.whenUnreachable to Abandon"
 	}
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
 }

@@ -2,8 +2,9 @@ package membership
 
 import (
 	"context"
-	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,19 +107,17 @@ func TestWhatIsLeftSaysWhatHoldsItUp(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsAwaySaysHowToGiveItUp(t *testing.T) {
+func TestAClusterThatIsAwaySaysWhatItsEndWaitsFor(t *testing.T) {
 	tests := map[string]struct {
 		leave hubv1.LeavePolicy
 		words string
 	}{
-		"it waits":    {hubv1.LeavePolicy{}, "set spec.leave.whenUnreachable to Abandon"},
+		"it waits":    {hubv1.LeavePolicy{}, "1 object is left: Widget default/it-waits: they are withdrawn when the cluster answers"},
 		"it gives up": {hubv1.LeavePolicy{WhenUnreachable: hubv1.UnreachableAbandon, TimeoutSeconds: ptr.To[int32](60)}, "they are given up if the cluster does not answer until 2"},
 	}
-	i := 0
 	for name, tc := range tests {
-		i++
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, fmt.Sprintf("away-%d", i))
+			s := newScene(t, strings.ReplaceAll(name, " ", "-"))
 			s.ready(s.name, func(c *hubv1.MemberCluster) { c.Spec.Leave = tc.leave })
 			b := s.bind("default", s.name, s.name)
 			links.become(s.name, away(connected(s.name)))
@@ -131,6 +130,36 @@ func TestAClusterThatIsAwaySaysHowToGiveItUp(t *testing.T) {
 			})
 			s.retarget(b)
 			s.gone()
+		})
+	}
+}
+
+func TestToGiveUpIsOfferedAfterAnHourWithoutASight(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
+	const offer, waits = "to give them up, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"
+	for name, tc := range map[string]struct {
+		seen  *metav1.Time
+		since time.Duration // that Ready is False
+		words string
+	}{
+		"a second":                               {at(time.Second), 0, waits},
+		"59 minutes":                             {at(59 * time.Minute), 59 * time.Minute, waits},
+		"an hour":                                {at(time.Hour), time.Hour, offer},
+		"an hour, and it has just lost its link": {at(time.Hour), 0, offer},
+		"a cluster that was never observed":      {nil, 2 * time.Hour, offer},
+		"one that joined just now":               {nil, time.Minute, waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now}}}
+			c.Status.LastObservedTime = tc.seen
+			c.Status.Conditions = []metav1.Condition{{
+				Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, LastTransitionTime: *at(tc.since),
+			}}
+			sayWhatIsLeft(c, left{count: 1, example: "Widget w"}, now)
+			if got := c.Status.Conditions[0].Message; !strings.Contains(got, tc.words) {
+				t.Errorf("it says %q", got)
+			}
 		})
 	}
 }

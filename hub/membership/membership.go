@@ -9,8 +9,8 @@
 //     that a change would move objects.
 //   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those that are there. What
 //     becomes of them is for their placements to say.
-//   - Nothing is written while nothing changes: no heartbeat, and a link that is being made after a restart leaves the
-//     status as it is.
+//   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A link that is being
+//     made after a restart leaves the status as it is.
 package membership
 
 import (
@@ -63,8 +63,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// refused are the MemberClusters whose cluster another one holds, so that they are not dialled again and again.
 	refused map[string]refused
-	// capacityWritten is when a cluster's capacity was last written.
-	capacityWritten map[string]time.Time
+	// capacityWritten and sightWritten are when a cluster's capacity was last written, and when it was last observed.
+	capacityWritten, sightWritten map[string]time.Time
 }
 
 // New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not answer before its taint
@@ -72,7 +72,7 @@ type Reconciler struct {
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	return &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace,
-		refused: map[string]refused{}, capacityWritten: map[string]time.Time{},
+		refused: map[string]refused{}, capacityWritten: map[string]time.Time{}, sightWritten: map[string]time.Time{},
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
 }
@@ -165,9 +165,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // it wakes when this replica takes it
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint}
+	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.sight}
 	if !cluster.DeletionTimestamp.IsZero() {
-		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release}
+		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.sight}
 	}
 	result, err := walk(ctx, run, steps)
 	if err == nil && !run.released && r.links.Holds(req.Name) {
@@ -224,10 +224,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 	if err := r.client.Status().Patch(ctx, run.cluster, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %s: %w", run.cluster.Name, err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !sameCapacity(run.before.Status, run.cluster.Status) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.capacityWritten[run.cluster.Name] = time.Now()
+	}
+	if !run.before.Status.LastObservedTime.Equal(run.cluster.Status.LastObservedTime) {
+		r.sightWritten[run.cluster.Name] = time.Now()
 	}
 	return nil
 }
@@ -237,4 +240,5 @@ func (r *Reconciler) forget(cluster string) {
 	defer r.mu.Unlock()
 	delete(r.refused, cluster)
 	delete(r.capacityWritten, cluster)
+	delete(r.sightWritten, cluster)
 }

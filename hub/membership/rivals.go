@@ -98,7 +98,7 @@ func (r *Reconciler) refuse(run *run, holder string) {
 // the cluster, with objects on it perhaps; if this one has it too, the older does, then the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
-	if err := reader.List(ctx, &list); err != nil {
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("looking for another MemberCluster of the same cluster as %s: %w", self.Name, err)
 	}
 	var holder *hubv1.MemberCluster

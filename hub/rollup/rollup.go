@@ -42,7 +42,7 @@ type Fact struct {
 	LinkMessage string
 	// InGrace is true while the link has been down for so short a time that it may be chance: the row stays as it is.
 	InGrace bool
-	// LastHeard is when the cluster last answered; zero if it has not answered this process.
+	// LastHeard is when a watch of the cluster last delivered; zero if none has in this process.
 	LastHeard time.Time
 
 	// IsHub is true if the cluster is the hub itself, whose object is the template.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,6 +82,9 @@ func (m *memory) see(c *hubv1.MemberCluster) placement.Cluster {
 		m.clusters = map[types.UID]seenCluster{}
 	}
 	now := seenCluster{version: c.ResourceVersion, seen: clusterOf(c)}
+	if before := m.clusters[c.UID].seen; sameCluster(before, now.seen) {
+		now.seen = before // most writes of a MemberCluster say that it is observed, and no more
+	}
 	m.clusters[c.UID] = now
 	return now.seen
 }
@@ -105,6 +109,12 @@ func clusterOf(c *hubv1.MemberCluster) placement.Cluster {
 		Served:        servedBy(c),
 		ServedInFull:  c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
 	}
+}
+
+// sameCluster says whether two revisions of a cluster are the same to decisions.
+func sameCluster(a, b placement.Cluster) bool {
+	a.Revision, b.Revision = "", ""
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // servedBy is nil for a cluster that has not been asked.

@@ -3,8 +3,10 @@ package schedule
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -43,6 +45,11 @@ func TestAClusterIsSeenAnewWhenItHasChanged(t *testing.T) {
 	c.ResourceVersion = "2"
 	if !m.see(c).Unschedulable {
 		t.Error("a cluster that has changed is seen as before")
+	}
+	revision := m.see(c).Revision
+	c.ResourceVersion, c.Status.LastObservedTime = "3", &metav1.Time{Time: time.Unix(1, 0)}
+	if got := m.see(c).Revision; got != revision {
+		t.Errorf("that a cluster was observed made it another revision to decisions: %s, before %s", got, revision)
 	}
 }
 

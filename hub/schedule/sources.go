@@ -173,10 +173,10 @@ func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*
 // them, read what its nodes and version are, when that changes.
 func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
 	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
-	before.Revision, after.Revision = "", ""
-	if equality.Semantic.DeepEqual(before, after) {
+	if sameCluster(before, after) {
 		return
 	}
+	before.Revision, after.Revision = "", ""
 	served := servedOtherwise(before.Served, after.Served)
 	before.Served, after.Served = nil, nil
 	facts := !equality.Semantic.DeepEqual(before, after)

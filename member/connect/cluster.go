@@ -63,8 +63,8 @@ func requestClient(l *line) *http.Client {
 	return &http.Client{Transport: l.requestTransport(), Timeout: requestTimeout}
 }
 
-func watchClient(l *line) *http.Client {
-	return &http.Client{Transport: l.watchTransport()}
+func probeClient(l *line) *http.Client {
+	return &http.Client{Transport: l.probeTransport()}
 }
 
 // engagement is a cluster that was handed to the consumers, until cancel.

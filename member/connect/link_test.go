@@ -356,6 +356,85 @@ func TestOneProbeInVainIsNotAnOutage(t *testing.T) {
 	}
 }
 
+func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault  func(http.ResponseWriter, *http.Request)
+		reason string
+	}{
+		"a watch that is held back counts no more, though requests are answered": {reason: hubv1.ReasonWatchesStalled, fault: func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Query().Get("watch") == "true" {
+				<-req.Context().Done()
+				return
+			}
+			serveCluster(w, req, "cluster-1", nil)
+		}},
+		"a refusal is an answer and delivers nothing": {reason: hubv1.ReasonUnreachable, fault: func(w http.ResponseWriter, _ *http.Request) {
+			sendStatus(w, http.StatusInternalServerError, "broken")
+		}},
+		"another cluster behind the address was not heard": {reason: hubv1.ReasonIdentityChanged, fault: func(w http.ResponseWriter, req *http.Request) {
+			serveCluster(w, req, "cluster-2", nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeCluster(t)
+			p := New(quick)
+			start(t, p)
+			p.Ensure("eu", f.kubeconfig(t), "")
+			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+			f.setRespond(c.fault)
+			broken := time.Now()
+			s := reaches(t, p, "eu", metav1.ConditionFalse, c.reason)
+			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) { // one probe may have been under way
+				t.Errorf("it broke at %s and was heard at %s", broken, s.LastHeard)
+			}
+			eventually(t, "another probe in vain", func() string {
+				if time.Since(broken) > 2*quick.ProbeInterval+2*quick.ProbeTimeout {
+					return ""
+				}
+				return "not yet"
+			})
+			if now, _ := p.State("eu"); !now.LastHeard.Equal(s.LastHeard) {
+				t.Errorf("probes in vain moved the time from %s to %s", s.LastHeard, now.LastHeard)
+			}
+		})
+	}
+}
+
+func TestAnEventOfAnyWatchIsHeard(t *testing.T) {
+	f := newFakeCluster(t)
+	p := New(quick)
+	a := start(t, p)
+	p.Ensure("eu", f.kubeconfig(t), "")
+	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
+	deliver := make(chan struct{})
+	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/api/v1/configmaps" {
+			<-req.Context().Done() // probes bring nothing from now on
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		<-deliver
+		_, _ = io.WriteString(w, `{"type":"BOOKMARK","object":{}}`+"\n")
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+	})
+	c := a.all()[0].cluster
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Watches.Host+"/api/v1/configmaps?watch=true", nil)
+	must(t, err)
+	resp, err := c.Watches.Transport.RoundTrip(req)
+	must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	before := time.Now()
+	close(deliver)
+	_, err = resp.Body.Read(make([]byte, 64))
+	must(t, err)
+	s := reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonUnreachable)
+	if s.LastHeard.Before(before) || s.LastHeard.After(before.Add(time.Second)) {
+		t.Errorf("an event came at %s, and the cluster was heard at %s", before, s.LastHeard)
+	}
+}
+
 func TestAnotherClusterEndsEverything(t *testing.T) {
 	f := newFakeCluster(t)
 	p := New(quick)

@@ -60,7 +60,7 @@ func probe(ctx context.Context, l *line, server string, timeout time.Duration) (
 func firstEvent(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	body, err := ask(ctx, watchClient(l), server+watchKubeSystem)
+	body, err := ask(ctx, probeClient(l), server+watchKubeSystem)
 	if err != nil {
 		return "", err
 	}

@@ -60,7 +60,7 @@ type runner struct {
 	engaged   *engagement // nil if and only if inUse is
 	knownID   string      // of the first cluster that delivered
 	ready     bool
-	lastHeard time.Time
+	lastHeard time.Time // when a watch of that cluster last delivered
 	creds     judgement // the last one on the credentials that are wanted; zero if there is none
 
 	latest   member.Facts
@@ -165,6 +165,7 @@ func (r *runner) discard(s *session) {
 	}
 }
 
+// verdictOn judges a probe. What other watches delivered since the probe before counts as heard, unless another cluster may have delivered it.
 func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool) {
 	expected := cmp.Or(r.want.expectedID, r.knownID)
 	switch {
@@ -177,8 +178,13 @@ func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool)
 	case expected == "" && id == r.link.options.HubID: // IDs are no secret: each copy names that of the hub
 		v, bad = claimsToBeTheHub(t), true
 	}
-	if !bad || v.answered {
+	switch {
+	case !bad:
 		r.lastHeard = time.Now()
+	case r.engaged != nil && v.reason != hubv1.ReasonIdentityChanged:
+		if at := r.engaged.line.lastDelivered(); at.After(r.lastHeard) {
+			r.lastHeard = at
+		}
 	}
 	return v, bad
 }

@@ -161,6 +161,8 @@ func openSession(t target, before *session, proxy proxyFunc) (*session, error) {
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // what the answers of the cluster may take in memory
+	// delivered is when a watch last brought something, in nanoseconds since 1970; zero if none has.
+	delivered atomic.Int64
 
 	mu       sync.Mutex
 	large    string    // what was too large, empty if nothing was
@@ -206,15 +208,28 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
+// lastDelivered is when a watch last brought something; zero if none has.
+func (l *line) lastDelivered() time.Time {
+	if at := l.delivered.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
 // close makes every later request fail, whoever still holds a client.
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
-func (l *line) watchTransport() http.RoundTripper   { return &lineTransport{line: l, watches: true} }
+func (l *line) watchTransport() http.RoundTripper {
+	return &lineTransport{line: l, watches: true, counts: true}
+}
+func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: l, watches: true} }
 
 type lineTransport struct {
 	line    *line
 	watches bool
+	// counts says that what a watch brings counts as delivered. What a probe brings is judged first.
+	counts bool
 }
 
 // RoundTrip adds the token of the hour, follows no redirect, and bounds what a request may be answered with.
@@ -244,24 +259,29 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, errRedirect
 	}
-	if err := answer.Bound(resp, t.line.share, t.watches && req.URL.Query().Has("watch")); err != nil {
+	watch := t.watches && req.URL.Query().Has("watch")
+	if err := answer.Bound(resp, t.line.share, watch); err != nil {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("%w: %w", errStrange, err)
 	}
-	resp.Body = &heardBody{ReadCloser: resp.Body, line: t.line, what: req.Method + " " + req.URL.Path}
+	resp.Body = &heardBody{ReadCloser: resp.Body, line: t.line, what: req.Method + " " + req.URL.Path, delivers: watch && t.counts && resp.StatusCode == http.StatusOK}
 	return resp, nil
 }
 
-// heardBody tells the line of an answer that is too large.
+// heardBody tells the line of an answer that is too large, and of what a watch delivers.
 type heardBody struct {
 	io.ReadCloser
-	line *line
-	what string
+	line     *line
+	what     string
+	delivers bool
 }
 
 // Read implements io.Reader.
 func (b *heardBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 && b.delivers {
+		b.line.delivered.Store(time.Now().UnixNano())
+	}
 	if answer.IsTooLarge(err) {
 		b.line.tooLarge(b.what, err)
 	}

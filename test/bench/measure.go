@@ -160,7 +160,7 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return last, err
 		}
-		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) })
+		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) || isSight(resource) })
 		if before == nil || !maps.Equal(before, now) {
 			before, last = now, time.Now()
 		} else if time.Since(last) >= fleet.Quiet {
@@ -178,6 +178,9 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }
+
+// isSight is true for what replicas write to say when they last observed a member: each of its MemberClusters every 30 s.
+func isSight(resource string) bool { return resource == "memberclusters.hanse.dev" }
 
 func isEvent(resource string) bool {
 	return resource == "events" || resource == "events.events.k8s.io"
@@ -208,7 +211,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 type Cost struct {
 	// HubWrites to etcd by resource, the user's own among them.
 	HubWrites map[string]float64 `json:"hubWrites"`
-	// HubWritesBeyond leaves out the user's own write of each object, Leases and Events.
+	// HubWritesBeyond leaves out the user's own write of each object, Leases, Events and MemberClusters.
 	HubWritesBeyond float64 `json:"hubWritesBeyond"`
 	Events          float64 `json:"events"`
 	// Leases and the like, of the hub process and its API server, in all of the phase.
@@ -291,6 +294,7 @@ func cost(before, after counters, u units) Cost {
 		switch {
 		case isLease(resource):
 			c.Leases += writes * n
+		case isSight(resource): // a cost of time and members, not of objects
 		case isEvent(resource):
 			c.Events += writes
 		default:

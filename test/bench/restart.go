@@ -12,7 +12,7 @@ import (
 type Restart struct {
 	// InSyncSeconds is from the start of the process to the moment when it had looked at every copy and its queues were empty.
 	InSyncSeconds float64 `json:"inSyncSeconds"`
-	// HubWrites to etcd by resource; Writes is their sum without Leases and Events.
+	// HubWrites to etcd by resource; Writes is their sum without Leases, Events and MemberClusters.
 	HubWrites    map[string]float64 `json:"hubWrites"`
 	Writes       float64            `json:"hubWritesBeyond"`
 	Leases       float64            `json:"leases"`

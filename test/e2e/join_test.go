@@ -111,7 +111,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 			return memberCondition(t.Context(), paris, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnreachable)
 		})
 		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
-		eventually(t, normal, func() error { return messageHas(t.Context(), paris, "whenUnreachable to Abandon") })
+		eventually(t, normal, func() error { return messageHas(t.Context(), paris, "they are withdrawn when the cluster answers") })
 		must(t, messageHas(t.Context(), paris, " left")) // this one and, in a whole run, what else was placed everywhere
 		abandon := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
 		must(t, suite.Hub.Patch(t.Context(), parisOnHub(), client.RawPatch(types.MergePatchType, abandon)))
