@@ -15,6 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/member/children"
 	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/copies"
 	"github.com/hanse-dev/hanse/member/observe"
 	"github.com/hanse-dev/hanse/member/served"
 )
@@ -96,10 +97,10 @@ func (f *fleet) expect(groups sets.Set[string]) {
 }
 
 // copies are those of each member that this replica is connected to.
-func (f *fleet) copies() map[string]copies {
+func (f *fleet) copies() map[string]watchedCopies {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	out := map[string]copies{}
+	out := map[string]watchedCopies{}
 	for name, c := range f.members {
 		if m, ok := c.(*memberCluster); ok && !m.isHub {
 			out[name] = m
@@ -124,6 +125,7 @@ type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
 	*children.Finder
+	*copies.Lister
 	kinds *served.Kinds
 	name  string
 	isHub bool
@@ -132,6 +134,7 @@ type memberCluster struct {
 var (
 	_ member.Cluster = &memberCluster{}
 	_ member.Viewer  = &memberCluster{}
+	_ member.Pruner  = &memberCluster{}
 )
 
 // Name implements member.Cluster.

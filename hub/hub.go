@@ -257,7 +257,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		func() error { return mgr.Add(everywhere(lost.run)) },
 		func() error { return mgr.Add(manager.RunnableFunc(known.Lead)) },
 		func() error { return addAdmission(mgr, o, store, hubKinds) },
-		func() error { return addViews(mgr, views, f, dispatcher, shards) },
+		func() error { return addViews(mgr, views, f, dispatcher, known, shards) },
 		func() error { return mgr.Add(store) },
 		func() error {
 			return mgr.Add(everywhere(func(ctx context.Context) error {
@@ -361,6 +361,9 @@ func joiner(known hubFacts, dispatcher *dispatch.Dispatcher, reporter *report.Re
 			return nil, err
 		}
 		m.kinds.Expect(groupsOf(wanted()))
+		if m.Lister, err = newLister(c, m.kinds, known.uid); err != nil {
+			return nil, err
+		}
 		m.Observer = observe.New(ctx, observe.Options{
 			Cluster: name, Client: watches, HubUID: known.uid, Key: known.key, OnUse: m.kinds.Use,
 			Conventions: func(gvk schema.GroupVersionKind) health.Conventions {

@@ -7,13 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/copies"
 	"github.com/hanse-dev/hanse/member/served"
 	"github.com/hanse-dev/hanse/member/values"
 )
@@ -69,6 +72,33 @@ func misfits(faults []values.Fault) []member.Misfit {
 		out = append(out, member.Misfit(f))
 	}
 	return out
+}
+
+// newLister makes what lists the copies on a member.
+func newLister(c *connect.Cluster, kinds *served.Kinds, hubUID types.UID) (*copies.Lister, error) {
+	client, err := kindwatch.NewClient(served.MetadataOnly(c.Requests))
+	if err != nil {
+		return nil, fmt.Errorf("making the client for lists of copies: %w", err)
+	}
+	return copies.New(copies.Options{
+		Client: client, HubUID: hubUID, Groups: kinds.Groups,
+		Kinds: func(ctx context.Context, group string) ([]copies.Kind, error) {
+			var out []copies.Kind
+			found, err := kinds.Listable(ctx, group)
+			for _, k := range found {
+				out = append(out, copies.Kind(k))
+			}
+			return out, err
+		},
+	}), nil
+}
+
+// Copies implements member.Pruner. On the hub itself there are none.
+func (c *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+	if c.isHub {
+		return member.Copies{}, nil
+	}
+	return c.Lister.Copies(ctx, most, keep)
 }
 
 // Apply implements member.Cluster. What the member refuses says something of what it serves.

@@ -24,8 +24,8 @@ var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(unclaimedCopies) }
 
-// copies are the objects with the hub's label that are watched on a member.
-type copies interface {
+// watchedCopies are the objects with the hub's label that are watched on a member.
+type watchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
@@ -34,7 +34,7 @@ type unclaimed struct {
 	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a member with another
 	// number; it must not block.
 	bindings client.Reader
-	members  func() map[string]copies
+	members  func() map[string]watchedCopies
 	changed  func(cluster string)
 
 	mu     sync.Mutex
@@ -76,10 +76,11 @@ func (u *unclaimed) count(ctx context.Context) error {
 				return
 			}
 			key := o.Owner.BindingKey()
-			err := u.bindings.Get(ctx, key, hubv1.NewBinding(key), client.UnsafeDisableDeepCopy)
+			b := hubv1.NewBinding(key)
+			err := u.bindings.Get(ctx, key, b, client.UnsafeDisableDeepCopy)
 			if client.IgnoreNotFound(err) != nil {
 				failed = err
-			} else if err != nil {
+			} else if err != nil || b.BindingSpec().Target(cluster) == nil {
 				n++
 			}
 		})

@@ -23,21 +23,26 @@ func (c copiesOf) Each(visit func(member.Observation)) {
 	}
 }
 
-// boundNames are the objects that have a binding.
+// boundNames are the objects that have a binding, with the clusters of its entries.
 type boundNames struct {
 	client.Reader
-	names []string
-	err   error
+	on  map[string][]string
+	err error
 }
 
-func (b boundNames) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (b boundNames) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	if b.err != nil {
 		return b.err
 	}
-	for _, name := range b.names {
-		if key == copied(name).Owner.BindingKey() {
-			return nil
+	for name, clusters := range b.on {
+		if key != copied(name).Owner.BindingKey() {
+			continue
 		}
+		for _, cluster := range clusters {
+			spec := out.(hubv1.BindingObject).BindingSpec()
+			spec.Clusters = append(spec.Clusters, hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent})
+		}
+		return nil
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
@@ -56,11 +61,11 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	child.Owner.Name = "lost" // an operator passed the marks of the copy on
 	restored.Hash = ""        // by a backup tool, without our entry
 	going.Deleting = true
-	held := copiesOf{copied("web"), copied("lost"), child, restored, going}
-	members := map[string]copies{"eu": held, "us": copiesOf{copied("web")}}
+	held := copiesOf{copied("web"), copied("lost"), child, restored, going, copied("elsewhere")}
+	members := map[string]watchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}
 	var told []string
-	bindings := &boundNames{names: []string{"web"}}
-	u := &unclaimed{bindings: bindings, members: func() map[string]copies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
+	bindings := &boundNames{on: map[string][]string{"web": {"eu", "us"}, "elsewhere": {"us"}}}
+	u := &unclaimed{bindings: bindings, members: func() map[string]watchedCopies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
 	if _, ok := u.of("eu"); ok {
 		t.Error("counted before the first count")
 	}
@@ -69,8 +74,8 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, ok := u.of("eu"); n != 1 || !ok {
-		t.Errorf("eu has %d, want the copy of lost alone", n)
+	if n, ok := u.of("eu"); n != 2 || !ok {
+		t.Errorf("eu has %d, want the copy of lost and that of an object whose binding has no entry for eu", n)
 	}
 	if n, ok := u.of("us"); n != 0 || !ok {
 		t.Errorf("us has %d, want none", n)
@@ -83,7 +88,7 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	if err := u.count(t.Context()); err == nil {
 		t.Error("bindings that cannot be read are counted as missing")
 	}
-	if n, _ := u.of("eu"); n != 1 {
+	if n, _ := u.of("eu"); n != 2 {
 		t.Errorf("eu has %d after a count that failed", n)
 	}
 	bindings.err = nil

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/member"
 )
 
 // listenForViews opens the port for views of members; nil if it is turned off.
@@ -19,12 +19,13 @@ func listenForViews(o Options) (*memberview.Server, error) {
 }
 
 // addViews serves what users may see of members.
-func addViews(mgr manager.Manager, server *memberview.Server, f *fleet, dispatcher *dispatch.Dispatcher, shards *shards) error {
+func addViews(mgr manager.Manager, server *memberview.Server, f *fleet, dispatcher *dispatch.Dispatcher, known *epochs.Keeper, shards *shards) error {
 	if server == nil {
 		return nil
 	}
 	server.Handler = memberview.New(memberview.Options{
-		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Members: f.viewer, Intent: dispatcher.Intent,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Members: f.viewer, Intent: dispatcher.Intent,
+		Epochs: known, Rank: dispatch.Rank,
 		Holder: func(cluster string) memberview.Holder {
 			if shards.Holds(cluster) {
 				return memberview.Holder{Here: true}
@@ -40,12 +41,12 @@ func addViews(mgr manager.Manager, server *memberview.Server, f *fleet, dispatch
 }
 
 // viewer returns a connected member as users look at it.
-func (f *fleet) viewer(name string) (member.Viewer, error) {
+func (f *fleet) viewer(name string) (memberview.Member, error) {
 	c, err := f.Get(name)
 	if err != nil {
 		return nil, err
 	}
-	v, ok := c.(member.Viewer)
+	v, ok := c.(memberview.Member)
 	if !ok {
 		return nil, fmt.Errorf("cluster %q cannot be looked at: it is a %T", name, c)
 	}

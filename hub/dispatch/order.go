@@ -20,8 +20,8 @@ const (
 	topClass = 4
 )
 
-// rank is how early a kind goes among keys that are due together: what others need goes first.
-func rank(gk schema.GroupKind) int {
+// Rank is how early a kind goes among keys that are due together: what others need goes first.
+func Rank(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:
 		return topClass
@@ -37,7 +37,7 @@ func rank(gk schema.GroupKind) int {
 
 // classFor is the rank of a binding's object; withdrawals go the other way round.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
-	r := rank(hubv1.ObjectOf(b).GroupKind())
+	r := Rank(hubv1.ObjectOf(b).GroupKind())
 	if t != nil && t.State == hubv1.TargetAbsent {
 		return -r
 	}

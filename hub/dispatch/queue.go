@@ -203,7 +203,7 @@ func (q *queue) addRemembered(priority int) {
 }
 
 // rankOf is the rank of a binding's kind, as far as it is remembered.
-func (q *queue) rankOf(key types.NamespacedName) int { return rank(q.recall(key).gvk.GroupKind()) }
+func (q *queue) rankOf(key types.NamespacedName) int { return Rank(q.recall(key).gvk.GroupKind()) }
 
 func (q *queue) recall(key types.NamespacedName) memory {
 	q.mu.Lock()

@@ -60,8 +60,8 @@ const longestName = 253
 // find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for one that is not there.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
-	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
-		return p, apierrors.NewBadRequest("the request names no object")
+	if err := checkName(o); err != nil {
+		return p, err
 	}
 	q.who.asked = append(q.who.asked, p.id.String())
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Kind}, o.Name, fmt.Errorf(
@@ -81,8 +81,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	case meta.IsNoMatchError(err):
 		return p, refused // its definition is gone
 	case err != nil:
-		_ = v.internal("finding the resource of "+p.id.GroupKind().String(), err)
-		return p, apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", p.id.GroupKind(), causeOf(err)))
+		return p, v.resourceUnknown(p.id.GroupKind(), err)
 	}
 	p.resource = mapping.Resource
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
@@ -92,6 +91,20 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 		err = refused
 	}
 	return p, err
+}
+
+// checkName refuses a name that no object has.
+func checkName(o Object) error {
+	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
+		return apierrors.NewBadRequest("the request names no object")
+	}
+	return nil
+}
+
+// resourceUnknown is the error for a kind whose resource could not be looked up.
+func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
+	_ = v.internal("finding the resource of "+kind.String(), err)
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))
 }
 
 // may asks the hub's API server.

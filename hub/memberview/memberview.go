@@ -1,12 +1,13 @@
-// Package memberview lets users look at copies on members through the hub, which alone has credentials for them. Every replica serves it
-// over HTTPS.
+// Package memberview lets users look at copies on members, and remove copies that no binding claims, through the hub, which alone has credentials for
+// members. Every replica serves it over HTTPS.
 //
-//   - Nothing is changed anywhere. What is asked of a member are reads, and dry runs of what the hub itself would apply.
+//   - Nothing is changed anywhere but by Prune. What else is asked of a member are reads, and dry runs of what the hub itself would apply.
+//   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the MemberCluster, see prune.go.
 //   - Who asks is whom the hub's API server takes the bearer token for (TokenReview). They need the verb view on the MemberCluster, and get
 //     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, the rights to make such
 //     policies and to change the object, see try.go.
-//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Values of Secrets are taken out,
-//     see redact.go.
+//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Of copies without a binding only
+//     names and marks are shown, of kinds that the user may list. Values of Secrets are taken out, see redact.go.
 //   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
 //     do not trust each other. Which certificate a replica has is in its Lease, see Transport.
 //   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else. The
@@ -26,11 +27,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
 )
 
 // Holder is the replica that works on a member.
@@ -42,17 +45,35 @@ type Holder struct {
 	Address, Certificate string
 }
 
+// Member is a member as users look at it and clean it up.
+type Member interface {
+	member.Viewer
+	member.Pruner
+}
+
+// Epochs are those of the hub, see package epochs.
+type Epochs interface {
+	// Current returns the epochs that are known.
+	Current() source.Epochs
+	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
+	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
+}
+
 // Options of a View. All are required.
 type Options struct {
-	// Client reads bindings from the cache and creates reviews.
-	Client client.Client
+	// Client reads bindings from the cache and creates reviews. APIReader reads uncached.
+	Client    client.Client
+	APIReader client.Reader
 	// Mapper knows the kinds of the hub.
 	Mapper meta.RESTMapper
 	// Members gives the members that this replica works on, or member.ErrNotConnected.
-	Members func(cluster string) (member.Viewer, error)
+	Members func(cluster string) (Member, error)
 	// Intent is what the hub would apply, see dispatch.Dispatcher.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
 	Holder func(cluster string) Holder
+	Epochs Epochs
+	// Rank is how early a kind goes to members. It leaves them in the opposite order.
+	Rank   func(schema.GroupKind) int
 	Logger logr.Logger
 }
 
@@ -68,8 +89,8 @@ type View struct {
 }
 
 const (
-	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children, of which there are
-	// many. The others wait for up to waitForTurn.
+	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children or list copies, which
+	// takes many requests. The others wait for up to waitForTurn.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
@@ -110,6 +131,8 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.HandleFunc("POST "+Path("{cluster}", Copy), v.answer(Copy, v.copy))
 	mux.HandleFunc("POST "+Path("{cluster}", Diff), v.answer(Diff, v.diff))
 	mux.HandleFunc("POST "+Path("{cluster}", Children), v.answer(Children, v.children))
+	mux.HandleFunc("POST "+Path("{cluster}", Unclaimed), v.answer(Unclaimed, v.unclaimed))
+	mux.HandleFunc("POST "+Path("{cluster}", Prune), v.answer(Prune, v.prune))
 	mux.ServeHTTP(w, r)
 }
 

@@ -3,6 +3,7 @@ package memberview
 import (
 	"encoding/json"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -24,6 +25,9 @@ const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
 	Children = "children" // ChildrenRequest, ChildrenAnswer
+	// Unclaimed lists the copies that no binding claims, and Prune removes such copies.
+	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
+	Prune     = "prune"     // PruneRequest, PruneAnswer
 )
 
 // Path of a question about a member.
@@ -94,6 +98,65 @@ type ObjectChildren struct {
 	// is not told.
 	Refused *Reason `json:"refused,omitempty"`
 }
+
+// UnclaimedRequest asks for the copies on a member that no binding claims.
+type UnclaimedRequest struct{}
+
+// UnclaimedAnswer has them in the order in which they may be removed: objects that others need come last.
+type UnclaimedAnswer struct {
+	Copies []UnclaimedCopy `json:"copies,omitempty"`
+	// Notes say what is not listed, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// ShownCopy is one copy as it was listed.
+type ShownCopy struct {
+	Object          Object    `json:"object"`
+	Version         string    `json:"version"` // of the kind, such as v1
+	UID             types.UID `json:"uid"`
+	ResourceVersion string    `json:"resourceVersion"`
+}
+
+// UnclaimedCopy is a copy that no binding claims.
+type UnclaimedCopy struct {
+	ShownCopy
+	Created metav1.Time `json:"created"`
+	// Removal is what Prune does with the copy: Delete, or Orphan for definitions, namespaces and copies that were adopted.
+	Removal hubv1.RemovalPolicy `json:"removal"`
+	// Newer is true if a later state of the hub wrote the copy. Prune holds it until the restore of the hub is accepted.
+	Newer bool `json:"newer,omitempty"`
+}
+
+// PruneRequest names copies, of which there are at most 25.
+type PruneRequest struct {
+	Copies []ShownCopy `json:"copies"`
+}
+
+// PruneAnswer has the outcomes in the order of the request.
+type PruneAnswer struct {
+	Copies []PrunedCopy `json:"copies"`
+}
+
+// PrunedCopy is the outcome of one copy.
+type PrunedCopy struct {
+	Object  Object       `json:"object"`
+	Outcome PruneOutcome `json:"outcome"`
+	Message string       `json:"message,omitempty"`
+}
+
+// PruneOutcome says what became of a copy.
+type PruneOutcome string
+
+// The outcomes of copies.
+const (
+	PruneRemoved  PruneOutcome = "Removed"
+	PruneDeleting PruneOutcome = "Deleting" // the delete was accepted and the object waits, for finalizers for example
+	PruneOrphaned PruneOutcome = "Orphaned" // the object stays, without marks of the hub
+	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy by now: it stays
+	PruneNotOurs  PruneOutcome = "NotOurs"  // the object is not this hub's copy: it stays
+	PruneHeld     PruneOutcome = "Held"     // the copy is newer than the hub: it stays
+	PruneFailed   PruneOutcome = "Failed"
+)
 
 // Reason says why something is not done.
 type Reason struct {

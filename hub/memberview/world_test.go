@@ -29,8 +29,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/source"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -71,6 +73,9 @@ type world struct {
 	kinds *kinds
 	// reviewing is called, if it is set, before a token is reviewed.
 	reviewing func(ctx context.Context, token string) error
+	// uncached reads the hub, and epochs are those of the hub.
+	uncached *reader
+	epochs   *fakeEpochs
 }
 
 func newWorld(t *testing.T) *world {
@@ -88,6 +93,7 @@ func newWorld(t *testing.T) *world {
 		return replica == cluster || replica == here && (cluster == hereToo || cluster == hereAlso)
 	}
 	w.kinds = &kinds{RESTMapper: hub.RESTMapper()}
+	w.uncached, w.epochs = &reader{Reader: hub}, &fakeEpochs{}
 	w.place("ConfigMap", "settings", here, hereToo, hereAlso, elsewhere, nowhere)
 	w.place("ConfigMap", "far", elsewhere)
 	w.place("Secret", "password", here)
@@ -98,8 +104,8 @@ func newWorld(t *testing.T) *world {
 	}
 	for cluster, server := range w.replicas {
 		server.Handler = memberview.New(memberview.Options{
-			Client: reviews{hub, w}, Mapper: w.kinds, Logger: logr.Discard(),
-			Members: func(name string) (member.Viewer, error) {
+			Client: reviews{hub, w}, APIReader: w.uncached, Mapper: w.kinds, Logger: logr.Discard(), Epochs: w.epochs, Rank: dispatch.Rank,
+			Members: func(name string) (memberview.Member, error) {
 				if !w.holds(cluster, name) {
 					t.Errorf("the replica of %s was asked for %s", cluster, name)
 				}
@@ -275,8 +281,38 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
+// reader reads the hub unless that fails.
+type reader struct {
+	client.Reader
+	err error
+}
+
+// Get implements client.Reader.
+func (r *reader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.Reader.Get(ctx, key, o, options...)
+}
+
+// fakeEpochs are those of the cache and of an uncached read.
+type fakeEpochs struct{ current, fresh source.Epochs }
+
+// Current implements memberview.Epochs.
+func (e *fakeEpochs) Current() source.Epochs { return e.current }
+
+// Confirm implements memberview.Epochs.
+func (e *fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error) {
+	return e.fresh, nil
+}
+
 // fakeMember says what a test wants.
 type fakeMember struct {
+	copies member.Copies
+	fails  error // of a listing
+	pruned []member.PruneIntent
+	prunes func(member.PruneIntent) member.Outcome
+
 	asked    []member.ViewIntent
 	live     *unstructured.Unstructured
 	refusal  *member.Outcome
@@ -336,4 +372,25 @@ func (m *fakeMember) Children(ctx context.Context, owners []member.Owner) member
 	}
 	m.owners = owners
 	return m.children
+}
+
+// Copies implements member.Pruner.
+func (m *fakeMember) Copies(_ context.Context, _ int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+	out := member.Copies{Notes: m.copies.Notes}
+	for _, c := range m.copies.Copies {
+		wanted, err := keep(c)
+		if err != nil {
+			return out, err
+		}
+		if wanted {
+			out.Copies = append(out.Copies, c)
+		}
+	}
+	return out, m.fails
+}
+
+// Prune implements member.Pruner.
+func (m *fakeMember) Prune(_ context.Context, in member.PruneIntent) member.Outcome {
+	m.pruned = append(m.pruned, in)
+	return m.prunes(in)
 }

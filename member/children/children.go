@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/granted"
 )
 
 var (
@@ -61,7 +62,7 @@ func New(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
 // Children implements part of member.Viewer.
 func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Children {
-	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]rules{}}
+	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]granted.Rules{}}
 	out := member.Children{Of: map[types.UID][]member.Child{}}
 	for _, o := range owners {
 		if o.Namespace == "" || o.UID == "" {
@@ -84,7 +85,7 @@ type search struct {
 	ctx     context.Context
 	client  dynamic.Interface
 	lists   map[place]map[types.UID][]listed
-	granted map[string]rules
+	granted map[string]granted.Rules
 	found   int
 	notes   []string
 }

@@ -1,8 +1,6 @@
 package children
 
 import (
-	"slices"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/granted"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -116,40 +115,12 @@ func reason(err error) string {
 	return "the cluster did not answer"
 }
 
-// rules are what the hub may do in one namespace; nil if that could not be asked.
-type rules []any
-
-var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
-
 // may says whether a list is worth asking for. Where the answer is not known to be whole, it is.
 func (s *search) may(p place) bool {
-	granted, asked := s.granted[p.namespace]
+	rules, asked := s.granted[p.namespace]
 	if !asked {
-		granted = s.rulesIn(p.namespace)
-		s.granted[p.namespace] = granted
+		rules = granted.In(s.ctx, s.client, p.namespace)
+		s.granted[p.namespace] = rules
 	}
-	return granted == nil || slices.ContainsFunc(granted, func(rule any) bool {
-		fields, _ := rule.(map[string]any)
-		has := func(field, value string) bool {
-			values, _, _ := unstructured.NestedStringSlice(fields, field)
-			return slices.Contains(values, value) || slices.Contains(values, "*")
-		}
-		_, named := fields["resourceNames"]
-		return !named && has("verbs", "list") && has("apiGroups", p.Group) && has("resources", p.Resource)
-	})
-}
-
-func (s *search) rulesIn(namespace string) rules {
-	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
-	}}
-	answer, err := s.client.Resource(selfReviews).Create(s.ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return nil
-	}
-	found, _, _ := unstructured.NestedSlice(answer.Object, "status", "resourceRules")
-	if incomplete, _, _ := unstructured.NestedBool(answer.Object, "status", "incomplete"); incomplete || found == nil {
-		return nil
-	}
-	return found
+	return rules.Allow(p.GroupResource(), "list")
 }

@@ -13,23 +13,19 @@ package served
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member/fields"
 	"github.com/hanse-dev/hanse/member/values"
@@ -181,45 +177,21 @@ const (
 
 // discover asks the member. Nil means that it does not serve the kind.
 func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
-	path := "/apis/" + gvk.GroupVersion().String()
-	if gvk.Group == "" {
-		path = "/api/" + gvk.Version
-	}
-	ctx, cancel := context.WithTimeout(answer.Streamed(k.ctx, longestDiscovery), requestTimeout)
-	defer cancel()
-	body, err := k.options.Discovery.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Stream(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("discovering %s: %w", gvk.GroupVersion(), err)
-	}
-	defer func() { _ = body.Close() }()
 	var found *Resource
 	withStatus := map[string]bool{} // the names of resources that have one
-	_, err = answer.List(body, "resources", answer.ListBounds{Items: mostResources, ItemBytes: longestResource}, func(item []byte) error {
-		var a struct {
-			Name       string `json:"name"`
-			Kind       string `json:"kind"`
-			Namespaced bool   `json:"namespaced"`
-		}
-		if err := utiljson.Unmarshal(item, &a); err != nil {
-			return err
-		}
-		switch resource, sub, isSub := strings.Cut(a.Name, "/"); {
+	err := k.eachResource(k.ctx, gvk.GroupVersion(), func(r listedResource) {
+		switch resource, sub, isSub := strings.Cut(r.Name, "/"); {
 		case isSub && sub == "status":
 			withStatus[resource] = true
-		case !isSub && a.Kind == gvk.Kind && len(validation.IsDNS1035Label(a.Name)) == 0:
-			found = &Resource{GroupVersionResource: gvk.GroupVersion().WithResource(a.Name), Namespaced: a.Namespaced}
+		case !isSub && r.Kind == gvk.Kind && len(validation.IsDNS1035Label(r.Name)) == 0:
+			found = &Resource{GroupVersionResource: gvk.GroupVersion().WithResource(r.Name), Namespaced: r.Namespaced}
 		}
-		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("discovering %s: %w", gvk.GroupVersion(), err)
+	if found == nil || err != nil {
+		return nil, err
 	}
-	if found != nil {
-		// Kinds that Kubernetes has built in are judged by what is known of them, not by whether their status is empty.
-		found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
-	}
+	// Kinds that Kubernetes has built in are judged by what is known of them, not by whether their status is empty.
+	found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
 	return found, nil
 }
 

@@ -1,0 +1,302 @@
+package memberview
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/turns"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/source"
+)
+
+const (
+	// mostUnclaimed copies are listed, and mostPruned removed at once.
+	mostUnclaimed = 5000
+	mostPruned    = 25
+	// workWithin bounds the requests to the member of one listing or removal. It leaves time for the answer.
+	workWithin = 15 * time.Second
+	// mostReviews bounds how often the hub's API server is asked what the user may list.
+	mostReviews = 200
+)
+
+// unclaimed lists the copies on a member that no binding claims, as far as the user may list them on the hub.
+func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
+	if err := q.read(&UnclaimedRequest{}); err != nil {
+		return nil, err
+	}
+	for _, t := range []*turns.Turns{v.members.get(q.cluster), v.trees} {
+		free, err := v.memberTurn(ctx, t, q)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+	}
+	m, err := v.opts.Members(q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	epochs, rights, hidden := v.opts.Epochs.Current(), v.listRights(q.who), 0
+	asking, cancel := context.WithTimeout(ctx, workWithin)
+	defer cancel()
+	var failed error // of the hub
+	found, err := m.Copies(asking, mostUnclaimed, func(c member.Copy) (bool, error) {
+		claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
+		if err != nil {
+			failed = v.internal("reading a binding", err)
+		}
+		if claimed || failed != nil {
+			return false, failed
+		}
+		var visible bool
+		if visible, failed = rights.allow(ctx, c.Object); !visible {
+			hidden++
+		}
+		return visible, failed
+	})
+	switch {
+	case failed != nil:
+		return nil, failed
+	case err != nil: // whose text is the member's
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("cluster %q did not say which kinds it serves: try again", q.cluster))
+	}
+	answer := UnclaimedAnswer{Notes: found.Notes}
+	if hidden > 0 {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("%d more of kinds that you may not list on the hub", hidden))
+	}
+	v.sortForRemoval(found.Copies)
+	for _, c := range found.Copies {
+		answer.Copies = append(answer.Copies, UnclaimedCopy{
+			ShownCopy: ShownCopy{Object: ObjectOf(c.Object), Version: c.GVK.Version, UID: c.UID, ResourceVersion: c.ResourceVersion},
+			Created:   metav1.NewTime(c.Created), Removal: removalOf(c.Object, c.Adopted),
+			Newer: source.State{Epochs: epochs}.Newer(c.Source, false),
+		})
+	}
+	return answer, nil
+}
+
+// sortForRemoval puts those first that others do not need.
+func (v *View) sortForRemoval(copies []member.Copy) {
+	slices.SortFunc(copies, func(a, b member.Copy) int {
+		return cmp.Or(
+			cmp.Compare(v.opts.Rank(a.Object.GroupKind()), v.opts.Rank(b.Object.GroupKind())), cmp.Compare(a.Object.Kind, b.Object.Kind),
+			cmp.Compare(a.Object.Group, b.Object.Group), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
+	})
+}
+
+// removalOf is what becomes of a copy, as by default when a hub object is deleted.
+func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
+	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
+	if adopted {
+		policy = hubv1.RemovalOrphan
+	}
+	return policy
+}
+
+// claims reports whether a binding has an entry of the object for the cluster, in whatever state.
+func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bool, error) {
+	b := hubv1.NewBinding(id.BindingKey())
+	err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return b.BindingSpec().Target(cluster) != nil, nil
+}
+
+// prune removes copies that no binding claims.
+func (v *View) prune(ctx context.Context, q *question) (any, error) {
+	var in PruneRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	if len(in.Copies) > mostPruned {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d copies can be pruned at a time", mostPruned))
+	}
+	for _, c := range in.Copies {
+		if err := checkName(c.Object); err != nil {
+			return nil, err
+		}
+		if c.UID == "" || c.ResourceVersion == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > longestName {
+			return nil, apierrors.NewBadRequest("the request does not say as what each copy was shown")
+		}
+		q.who.asked = append(q.who.asked, c.Object.identity().String())
+	}
+	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
+	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{Verb: "prune", Group: members.Group, Resource: members.Resource, Name: q.cluster})
+	switch {
+	case err != nil:
+		return nil, err
+	case !allowed:
+		return nil, apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb prune on it", q.who.name))
+	}
+	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	m, err := v.opts.Members(q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	working, cancel := context.WithTimeout(ctx, workWithin)
+	defer cancel()
+	rights, answer := v.listRights(q.who), PruneAnswer{}
+	for _, c := range in.Copies {
+		out := PrunedCopy{Object: c.Object, Outcome: PruneFailed, Message: "not tried, since the time of the request is over: run the command again"}
+		if working.Err() == nil {
+			out.Outcome, out.Message = v.pruneOne(working, q.cluster, m, rights, c)
+		}
+		v.opts.Logger.Info("Pruned a copy", "user", q.who.name, "cluster", q.cluster, "object", c.Object.identity().String(), "uid", c.UID,
+			"outcome", out.Outcome, "message", out.Message)
+		answer.Copies = append(answer.Copies, out)
+	}
+	return answer, nil
+}
+
+// pruneOne removes a copy if an uncached read of the binding says that none claims it.
+func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *listRights, c ShownCopy) (outcome PruneOutcome, message string) {
+	id := c.Object.identity()
+	visible, err := rights.allow(ctx, id)
+	switch {
+	case err != nil:
+		return PruneFailed, err.Error()
+	case !visible:
+		return PruneFailed, fmt.Sprintf("you may not list %s on the hub", id.GroupKind())
+	}
+	claimed, err := claims(ctx, v.opts.APIReader, id, cluster)
+	switch {
+	case err != nil:
+		return PruneFailed, v.internal("reading a binding uncached", err).Error()
+	case claimed:
+		return PruneClaimed, "a binding claims it by now"
+	}
+	in := member.PruneIntent{
+		GVK: id.GroupKind().WithVersion(c.Version), Owner: id, UID: c.UID, ResourceVersion: c.ResourceVersion, Policy: removalOf(id, false),
+	}
+	in.Source.Epochs = v.opts.Epochs.Current()
+	if err := v.describeHubObject(ctx, &in); err != nil {
+		return PruneFailed, v.internal("reading a hub object uncached", err).Error()
+	}
+	o := m.Prune(ctx, in)
+	if o.Reason == hubv1.ReasonHubIsOlder && in.Source.Epochs.Foreign(o.Newer.Mark.Epoch) {
+		epochs, err := v.opts.Epochs.Confirm(ctx, o.Newer.Mark.Epoch)
+		if err != nil {
+			return PruneFailed, v.internal("reading the epochs of the hub uncached", err).Error()
+		}
+		if !epochs.Foreign(o.Newer.Mark.Epoch) { // another replica wrote the copy
+			in.Source.Epochs = epochs
+			o = m.Prune(ctx, in)
+		}
+	}
+	return outcomeOf(&o), o.Message
+}
+
+// describeHubObject adds what the hub has of the object, which no placement may select. If there is none, or the hub may not read it, no copy is newer by
+// its generation.
+func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
+	in.Source.Mark.Generation = math.MaxInt64
+	object := &metav1.PartialObjectMetadata{}
+	mapping, err := v.opts.Mapper.RESTMapping(in.GVK.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = v.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: in.Owner.Namespace, Name: in.Owner.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	in.OwnerUID, in.Source.Mark.Generation = object.UID, object.Generation
+	in.Source.Accepted = object.Annotations[hubv1.AcceptSourceAnnotation]
+	return nil
+}
+
+func outcomeOf(o *member.Outcome) PruneOutcome {
+	switch {
+	case o.Orphaned != nil:
+		return PruneOrphaned
+	case o.Applied == metav1.ConditionTrue && o.Message == "":
+		return PruneRemoved
+	case o.Applied == metav1.ConditionTrue:
+		return PruneNotOurs
+	case o.Reason == hubv1.ReasonDeleting, o.Reason == hubv1.ReasonFinalizersRemain:
+		return PruneDeleting
+	case o.Reason == hubv1.ReasonHubIsOlder:
+		return PruneHeld
+	}
+	return PruneFailed
+}
+
+// listRights says of which kinds the user may list the objects on the hub. Each question is asked once.
+type listRights struct {
+	view      *View
+	who       who
+	resources map[schema.GroupKind]schema.GroupVersionResource
+	answers   map[authorizationv1.ResourceAttributes]bool
+}
+
+func (v *View) listRights(user who) *listRights {
+	return &listRights{view: v, who: user, resources: map[schema.GroupKind]schema.GroupVersionResource{}, answers: map[authorizationv1.ResourceAttributes]bool{}}
+}
+
+// allow reports whether the user may list the kind in all namespaces, or in that of the object.
+func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
+	resource, err := l.resource(id.GroupKind())
+	if err != nil {
+		return false, err
+	}
+	for _, namespace := range []string{"", id.Namespace} {
+		allowed, err := l.ask(ctx, authorizationv1.ResourceAttributes{
+			Verb: "list", Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: namespace,
+		})
+		if err != nil || allowed {
+			return allowed, err
+		}
+	}
+	return false, nil
+}
+
+func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	if allowed, asked := l.answers[what]; asked || len(l.answers) >= mostReviews {
+		return allowed, nil
+	}
+	allowed, err := l.view.may(ctx, l.who, what)
+	if err == nil {
+		l.answers[what] = allowed
+	}
+	return allowed, err
+}
+
+// resource is what a kind is called on the hub. A kind that the hub does not have needs the right to list every resource of its group.
+func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
+	if known, asked := l.resources[kind]; asked {
+		return known, nil
+	}
+	found := schema.GroupVersionResource{Group: kind.Group, Version: "*", Resource: "*"}
+	mapping, err := l.view.opts.Mapper.RESTMapping(kind)
+	switch {
+	case err == nil:
+		found = mapping.Resource
+	case !meta.IsNoMatchError(err):
+		return found, l.view.resourceUnknown(kind, err)
+	}
+	l.resources[kind] = found
+	return found, nil
+}

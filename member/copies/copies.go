@@ -1,0 +1,213 @@
+// Package copies lists what the hub wrote on one member, whether or not the hub still knows of it.
+//
+//   - Every kind is listed that the member lets the hub list and write in all namespaces. The member is asked for these rights first, so that nothing
+//     is refused.
+//   - Lists are read page by page, of the metadata alone and of objects with the hub's label alone. Only copies that the caller wants are kept. How
+//     many kinds, pages and copies are read is bounded; what was left out is named.
+//   - An object with the marks of a copy is one only if the hub applied it for the hub object of the same kind and name: operators and backup tools
+//     pass marks on.
+package copies
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/hanse-dev/hanse/answer"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/member/granted"
+	"github.com/hanse-dev/hanse/source"
+)
+
+const (
+	pageSize = 250
+	// mostPages of one kind, and mostKinds, are read.
+	mostPages = 200
+	mostKinds = 500
+	mostNotes = 20
+)
+
+// Kind is a kind that can be listed, with its resource.
+type Kind struct {
+	schema.GroupVersionKind
+	Resource string
+}
+
+// Options say how a member is asked. All are required.
+type Options struct {
+	// Client lists the metadata of objects alone. Every request of it has a time-out.
+	Client dynamic.Interface
+	// Groups and Kinds ask the member which groups it serves, and which kinds of a group can be listed.
+	Groups func(context.Context) ([]string, error)
+	Kinds  func(ctx context.Context, group string) ([]Kind, error)
+	// HubUID is the value of the hub's label.
+	HubUID types.UID
+}
+
+// Lister lists copies on one member. It keeps no state.
+type Lister struct{ options Options }
+
+// New returns a Lister.
+func New(o Options) *Lister { return &Lister{o} }
+
+// listing is one call.
+type listing struct {
+	ctx  context.Context
+	most int
+	keep func(member.Copy) (bool, error)
+	out  member.Copies
+	// failed is the error of keep, which ends the listing.
+	failed error
+}
+
+func (l *listing) note(format string, args ...any) {
+	if len(l.out.Notes) < mostNotes {
+		l.out.Notes = append(l.out.Notes, member.Line(fmt.Sprintf(format, args...), 256))
+	}
+}
+
+func (l *listing) full() bool { return len(l.out.Copies) >= l.most }
+
+// Copies implements part of member.Pruner.
+func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+	l := &listing{ctx: ctx, most: most, keep: keep}
+	kinds, err := c.kinds(l)
+	if err != nil {
+		return member.Copies{}, err
+	}
+	for _, kind := range kinds {
+		c.list(l, kind)
+		switch {
+		case l.failed != nil:
+			return member.Copies{}, l.failed
+		case ctx.Err() != nil:
+			l.note("the cluster took too long: the rest is not listed")
+			return l.out, nil
+		}
+		if l.full() {
+			l.note("there may be more than %d: the rest is not listed", most)
+			break
+		}
+	}
+	return l.out, nil
+}
+
+// kinds are those that the member lets the hub list and write.
+func (c *Lister) kinds(l *listing) ([]Kind, error) {
+	// Hanse writes nothing in this namespace, so that rules of it alone do not count.
+	rules := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
+	groups, all := rules.Groups("patch")
+	if all {
+		var err error
+		if groups, err = c.options.Groups(l.ctx); err != nil {
+			return nil, err
+		}
+	}
+	var out []Kind
+	for _, group := range groups {
+		kinds, err := c.options.Kinds(l.ctx, group)
+		if err != nil {
+			l.note("group %q: its kinds could not be read: %s", group, reason(err))
+			continue
+		}
+		for _, kind := range kinds {
+			if rules.Allow(schema.GroupResource{Group: group, Resource: kind.Resource}, "list", "patch") {
+				out = append(out, kind)
+			}
+		}
+	}
+	if len(out) > mostKinds {
+		l.note("there are more than %d kinds: the rest is not listed", mostKinds)
+		out = out[:mostKinds]
+	}
+	return out, nil
+}
+
+// list adds the copies of a kind. A kind that cannot be listed costs itself alone.
+func (c *Lister) list(l *listing, kind Kind) {
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: hubv1.HubLabel + "=" + string(c.options.HubUID)}
+	resource := kind.GroupVersion().WithResource(kind.Resource)
+	for range mostPages {
+		next, err := c.page(l, kind, options)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+			return // the hub cannot have written any
+		case l.ctx.Err() != nil:
+			return
+		case err != nil:
+			l.note("%s: could not be listed: %s", resource.GroupResource(), reason(err))
+			return
+		case next == "" || l.full() || l.failed != nil:
+			return
+		}
+		options.Continue = next
+	}
+	l.note("%s: there are more than %d, the rest is not listed", resource.GroupResource(), mostPages*pageSize)
+}
+
+// page adds the copies of one page and returns where the list continues.
+func (c *Lister) page(l *listing, kind Kind, options metav1.ListOptions) (next string, err error) {
+	ctx, done := answer.Keep(l.ctx)
+	defer done()
+	page, err := c.options.Client.Resource(kind.GroupVersion().WithResource(kind.Resource)).List(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	for i := range page.Items {
+		copied, ok := c.copyOf(kind.GroupVersionKind, &page.Items[i])
+		if !ok {
+			continue
+		}
+		wanted, err := l.keep(copied)
+		if err != nil {
+			l.failed = err
+			return "", nil
+		}
+		if wanted {
+			l.out.Copies = append(l.out.Copies, copied)
+		}
+		if l.full() {
+			break
+		}
+	}
+	return page.GetContinue(), nil
+}
+
+// copyOf reads an object; false if it is not the copy of a hub object, or is being deleted.
+func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (member.Copy, bool) {
+	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	owner, _, err := hubv1.ParseOwner(o.GetAnnotations()[hubv1.OwnerAnnotation])
+	if err != nil || owner != id || member.CheckObject(o) != nil || o.GetLabels()[hubv1.HubLabel] != string(c.options.HubUID) ||
+		o.GetDeletionTimestamp() != nil || !content.Applied(o) {
+		return member.Copy{}, false
+	}
+	for _, text := range []string{id.Namespace, id.Name, string(o.GetUID()), o.GetResourceVersion()} {
+		if member.Line(text, hubv1.MaxNameLength) != text {
+			return member.Copy{}, false
+		}
+	}
+	return member.Copy{
+		GVK: gvk, Object: id, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Created: o.GetCreationTimestamp().Time,
+		Source:  source.ParseMark(o.GetAnnotations()[hubv1.SourceAnnotation]),
+		Adopted: o.GetAnnotations()[hubv1.AdoptedAnnotation] == "true",
+	}, true
+}
+
+// reason is why a request failed, without the address of the server.
+func reason(err error) string {
+	if answer.IsTooLarge(err) {
+		return err.Error()
+	}
+	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
+		return string(r)
+	}
+	return "the cluster did not answer"
+}

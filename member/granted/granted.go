@@ -1,0 +1,76 @@
+// Package granted asks a member what it lets the hub do, so that the hub asks for nothing that is refused.
+package granted
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// Rules are what the hub may do in one namespace of a member, those for the whole cluster included. The zero value stands for an answer that is
+// missing or not complete: then everything may be allowed.
+type Rules struct{ rules []any }
+
+var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
+
+// In asks the member for the rules in a namespace.
+func In(ctx context.Context, client dynamic.Interface, namespace string) Rules {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
+	}}
+	answer, err := client.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return Rules{}
+	}
+	found, _, _ := unstructured.NestedSlice(answer.Object, "status", "resourceRules")
+	if incomplete, _, _ := unstructured.NestedBool(answer.Object, "status", "incomplete"); incomplete {
+		return Rules{}
+	}
+	return Rules{found}
+}
+
+// Allow reports whether these verbs may be allowed for all objects of a resource.
+func (r Rules) Allow(resource schema.GroupResource, verbs ...string) bool {
+	return r.rules == nil || !slices.ContainsFunc(verbs, func(verb string) bool {
+		return !slices.ContainsFunc(r.rules, func(rule any) bool {
+			return forAll(rule, verb) && has(rule, "apiGroups", resource.Group) && has(rule, "resources", resource.Resource)
+		})
+	})
+}
+
+// Groups returns the groups of which a resource allows the verb. all is true if that may be any group.
+func (r Rules) Groups(verb string) (groups []string, all bool) {
+	for _, rule := range r.rules {
+		if !forAll(rule, verb) {
+			continue
+		}
+		for _, group := range texts(rule, "apiGroups") {
+			all = all || group == "*"
+			groups = append(groups, group)
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups), all || r.rules == nil
+}
+
+// forAll is true if the rule allows the verb and names no objects.
+func forAll(rule any, verb string) bool {
+	fields, _ := rule.(map[string]any)
+	_, named := fields["resourceNames"]
+	return !named && has(rule, "verbs", verb)
+}
+
+func has(rule any, field, value string) bool {
+	values := texts(rule, field)
+	return slices.Contains(values, value) || slices.Contains(values, "*")
+}
+
+func texts(rule any, field string) []string {
+	fields, _ := rule.(map[string]any)
+	values, _, _ := unstructured.NestedStringSlice(fields, field)
+	return values
+}
