@@ -1,0 +1,145 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+func newPrune(h *hub) *cobra.Command {
+	var yes bool
+	var window window
+	cmd := &cobra.Command{
+		Use:   "prune [CLUSTER...]",
+		Short: "Remove the copies on members that no binding claims",
+		Long: `Remove the copies on members that this hub wrote and that no binding claims. First they are listed, as hansectl unclaimed does, and you are asked.
+
+A copy is removed as it was listed: one that has changed since, or that a binding claims by then, stays. CustomResourceDefinitions, Namespaces and
+copies that were on the member before Hanse took them over are orphaned: they stay, without marks of the hub. A copy that is newer than the hub is held
+until the restore of the hub is accepted, see hansectl accept-restore.
+
+You need the verb prune on the MemberClusters. The exit code is 1 if a copy is left.`,
+		Example: `  hansectl prune eu-fra-1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return h.prune(cmd.Context(), &window, args, yes)
+		},
+		ValidArgsFunction: h.completeMoreClusters,
+	}
+	window.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	return cmd
+}
+
+func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	views, err := w.open(ctx, h, c)
+	if err != nil {
+		return err
+	}
+	found, faults, err := h.unclaimed(ctx, c, views, clusters)
+	if err != nil {
+		return err
+	}
+	found.Write(h.streams.Out, time.Now())
+	notAsked := h.noteUnclaimed(found, faults)
+	if len(found.Copies) == 0 {
+		return notAsked
+	}
+	if err := h.confirm(yes, "%s", aboutToPrune(found.Copies)); err != nil {
+		return err
+	}
+	pruned := pruneCopies(ctx, views, found.Copies)
+	pruned.Write(h.streams.Out, time.Now())
+	if left, held := pruned.Left(); left > 0 {
+		text := counted(left, "copy") + " left"
+		if held > 0 {
+			text += fmt.Sprintf(", of which %d newer than the hub: see hansectl accept-restore", held)
+		}
+		return errors.Join(errors.New(text), notAsked)
+	}
+	return notAsked
+}
+
+// aboutToPrune says what is about to happen.
+func aboutToPrune(copies []view.UnclaimedCopy) string {
+	var deleted, orphaned, held int
+	for _, c := range copies {
+		switch {
+		case c.Newer:
+			held++
+		case c.Removal == hubv1.RemovalOrphan:
+			orphaned++
+		default:
+			deleted++
+		}
+	}
+	parts := []string{"This deletes " + counted(deleted, "copy") + " on the members"}
+	if orphaned > 0 {
+		parts = append(parts, fmt.Sprintf("takes the hub's marks off %d", orphaned))
+	}
+	if held > 0 {
+		parts = append(parts, fmt.Sprintf("leaves %d that are newer than the hub", held))
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// pruneCopies removes the copies cluster by cluster, in the order in which they were listed.
+func pruneCopies(ctx context.Context, views *views, copies []view.UnclaimedCopy) view.Pruned {
+	var byCluster [][]view.UnclaimedCopy
+	for i, c := range copies {
+		if i == 0 || c.Cluster != copies[i-1].Cluster {
+			byCluster = append(byCluster, nil)
+		}
+		last := len(byCluster) - 1
+		byCluster[last] = append(byCluster[last], c)
+	}
+	outcomes := make([][]view.PrunedCopy, len(byCluster))
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for i, here := range byCluster {
+		asking.Go(func() error {
+			for some := range slices.Chunk(here, askedTogether) {
+				outcomes[i] = append(outcomes[i], pruneSome(ctx, views, some)...)
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // each copy has its own outcome
+	return view.Pruned{Copies: slices.Concat(outcomes...)}
+}
+
+// pruneSome removes copies of one cluster by one request.
+func pruneSome(ctx context.Context, views *views, copies []view.UnclaimedCopy) []view.PrunedCopy {
+	cluster, request := copies[0].Cluster, memberview.PruneRequest{}
+	for _, c := range copies {
+		request.Copies = append(request.Copies, c.ShownCopy)
+	}
+	var answer memberview.PruneAnswer
+	err := views.ask(ctx, cluster, memberview.Prune, request, &answer)
+	if err == nil && len(answer.Copies) != len(copies) {
+		err = fmt.Errorf("the hub answered for %d of %d copies", len(answer.Copies), len(copies))
+	}
+	out := make([]view.PrunedCopy, len(copies))
+	for i, c := range copies {
+		out[i] = view.PrunedCopy{Cluster: cluster}
+		if err != nil {
+			out[i].PrunedCopy = memberview.PrunedCopy{Object: c.Object, Outcome: memberview.PruneFailed, Message: err.Error()}
+		} else {
+			out[i].PrunedCopy = answer.Copies[i]
+		}
+	}
+	return out
+}

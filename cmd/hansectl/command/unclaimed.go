@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+func newUnclaimed(h *hub) *cobra.Command {
+	var out output
+	var window window
+	cmd := &cobra.Command{
+		Use:   "unclaimed [CLUSTER...]",
+		Short: "List the copies on members that no binding claims",
+		Long: `List the copies on members that this hub wrote and that no binding claims: those of objects that the hub does not know any more, because it was
+restored from an older backup for example. All members are asked unless you name some. Nothing is changed.
+
+REMOVAL is what hansectl prune would do: Delete, or Orphan for CustomResourceDefinitions, Namespaces and copies that were on the member before Hanse
+took them over. Only kinds are listed that the member grants the hub, and that you may list on the hub.`,
+		Example: `  hansectl unclaimed
+
+  hansectl unclaimed eu-fra-1 -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			c, _, err := h.connect()
+			if err != nil {
+				return err
+			}
+			views, err := window.open(cmd.Context(), h, c)
+			if err != nil {
+				return err
+			}
+			found, faults, err := h.unclaimed(cmd.Context(), c, views, args)
+			if err != nil {
+				return err
+			}
+			if err := out.print(h.streams.Out, found); err != nil {
+				return err
+			}
+			return h.noteUnclaimed(found, faults)
+		},
+		ValidArgsFunction: h.completeMoreClusters,
+	}
+	out.addTo(cmd)
+	window.addTo(cmd.Flags())
+	return cmd
+}
+
+// completeMoreClusters offers the names of MemberClusters for each argument.
+func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names, directive := h.completeClusters(cmd, nil, typed)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
+}
+
+// unclaimed asks for the copies that no binding claims on these clusters, or on all. faults are those of clusters that could not be asked.
+func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
+	if len(clusters) == 0 {
+		if clusters, err = memberNames(ctx, c); err != nil {
+			return found, nil, err
+		}
+	}
+	slices.Sort(clusters)
+	clusters = slices.Compact(clusters)
+	answers, errs := make([]memberview.UnclaimedAnswer, len(clusters)), make([]error, len(clusters))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(askedAtOnce)
+	for i, cluster := range clusters {
+		asking.Go(func() error {
+			errs[i] = views.ask(ctx, cluster, memberview.Unclaimed, memberview.UnclaimedRequest{}, &answers[i])
+			return nil
+		})
+	}
+	_ = asking.Wait() // each cluster has its own error
+	found.Copies = []view.UnclaimedCopy{}
+	for i, cluster := range clusters {
+		if errs[i] != nil {
+			faults = append(faults, view.ClusterNote{Cluster: cluster, Note: errs[i].Error()})
+		}
+		for _, copied := range answers[i].Copies {
+			found.Copies = append(found.Copies, view.UnclaimedCopy{Cluster: cluster, UnclaimedCopy: copied})
+		}
+		for _, note := range answers[i].Notes {
+			found.Notes = append(found.Notes, view.ClusterNote{Cluster: cluster, Note: note})
+		}
+	}
+	return found, faults, nil
+}
+
+func memberNames(ctx context.Context, c client.Client) ([]string, error) {
+	var members hubv1.MemberClusterList
+	if err := c.List(ctx, &members); meta.IsNoMatchError(err) {
+		return nil, errNoHub
+	} else if err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	var names []string
+	for _, m := range members.Items {
+		names = append(names, m.Name)
+	}
+	return names, nil
+}
+
+// noteUnclaimed says on standard error what is not listed. It returns an error if clusters could not be asked.
+func (h *hub) noteUnclaimed(found view.Unclaimed, faults []view.ClusterNote) error {
+	for _, n := range found.Notes {
+		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %s\n", n.Cluster, n.Note)
+	}
+	for _, f := range faults {
+		fmt.Fprintf(h.streams.ErrOut, "error: %s: %s\n", f.Cluster, f.Note)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%s could not be asked", counted(len(faults), "cluster"))
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// Unclaimed is what `unclaimed` shows.
+type Unclaimed struct {
+	Copies []UnclaimedCopy `json:"copies"`
+	// Notes say what is not listed, and why.
+	Notes []ClusterNote `json:"notes,omitempty"`
+}
+
+// UnclaimedCopy is a copy that no binding claims.
+type UnclaimedCopy struct {
+	Cluster string `json:"cluster"`
+	memberview.UnclaimedCopy
+}
+
+// ClusterNote is a remark about one cluster.
+type ClusterNote struct {
+	Cluster string `json:"cluster"`
+	Note    string `json:"note"`
+}
+
+// Write writes the table.
+func (u Unclaimed) Write(w io.Writer, now time.Time) {
+	if len(u.Copies) == 0 {
+		fmt.Fprintln(w, "No copy is unclaimed")
+		return
+	}
+	var rows [][]string
+	for _, c := range u.Copies {
+		note := ""
+		if c.Newer {
+			note = "newer than the hub, which was restored from a backup"
+		}
+		rows = append(rows, []string{c.Cluster, objectName(c.Object), age(c.Created, now), string(c.Removal), note})
+	}
+	table(w, []string{"CLUSTER", "OBJECT", "AGE", "REMOVAL", "NOTE"}, rows)
+}
+
+func objectName(o memberview.Object) string {
+	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
+}
+
+// Pruned is what `prune` shows at its end.
+type Pruned struct {
+	Copies []PrunedCopy `json:"copies"`
+}
+
+// PrunedCopy is the outcome of one copy.
+type PrunedCopy struct {
+	Cluster string `json:"cluster"`
+	memberview.PrunedCopy
+}
+
+// Write writes the table.
+func (p Pruned) Write(w io.Writer, _ time.Time) {
+	var rows [][]string
+	for _, c := range p.Copies {
+		rows = append(rows, []string{c.Cluster, objectName(c.Object), string(c.Outcome), c.Message})
+	}
+	table(w, []string{"CLUSTER", "OBJECT", "OUTCOME", "WHY"}, rows)
+}
+
+// Left counts the copies that are unclaimed still, and those of them that are held.
+func (p Pruned) Left() (left, held int) {
+	for _, c := range p.Copies {
+		switch c.Outcome {
+		case memberview.PruneHeld:
+			held++
+			left++
+		case memberview.PruneFailed:
+			left++
+		}
+	}
+	return left, held
+}
