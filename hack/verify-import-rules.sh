@@ -43,6 +43,10 @@ breaches=(
 	"hub/memberview   $hanse/member/children"
 	"hub/memberview   $hanse/hub/dispatch"
 	"member/children  $hanse/member/apply"
+	"member/copies    $hanse/member/apply"
+	"member/granted   $hanse/member/apply"
+	"hub/memberview   $hanse/member/copies"
+	"hub/memberview   $hanse/member/granted"
 )
 
 cd "$root"

@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/source"
@@ -104,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	}
 	for cluster, server := range w.replicas {
 		server.Handler = memberview.New(memberview.Options{
-			Client: reviews{hub, w}, APIReader: w.uncached, Mapper: w.kinds, Logger: logr.Discard(), Epochs: w.epochs, Rank: dispatch.Rank,
+			Client: reviews{hub, w}, APIReader: w.uncached, Mapper: w.kinds, Logger: logr.Discard(), Epochs: w.epochs, Rank: rank,
 			Members: func(name string) (memberview.Member, error) {
 				if !w.holds(cluster, name) {
 					t.Errorf("the replica of %s was asked for %s", cluster, name)
@@ -279,6 +278,14 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 		return nil, k.err
 	}
 	return k.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// rank makes Namespaces go early.
+func rank(kind schema.GroupKind) int {
+	if kind.Kind == "Namespace" {
+		return 1
+	}
+	return 0
 }
 
 // reader reads the hub unless that fails.

@@ -378,6 +378,19 @@ func TestConditions(t *testing.T) {
 			applied: [3]string{"Unknown", "NotYetReported", "on 1 of 2 clusters: a (Pending)"},
 			healthy: [3]string{"False", "ProgressingOnSome", "on 1 of 2 clusters: a (Pending)"},
 		},
+		"a copy that is newer than the hub gives the reason, and the other failures are named too": {
+			rows: []hubv1.ClusterRow{
+				row("a", no, hubv1.HealthHealthy, "ManifestRefused"), row("b", no, hubv1.HealthHealthy, "HubIsOlder"), row("c", yes, hubv1.HealthHealthy, ""),
+			},
+			applied: [3]string{"False", "HubIsOlder", "on 2 of 3 clusters: a (ManifestRefused), b (HubIsOlder)"},
+			healthy: [3]string{"True", "HealthyEverywhere", "on 3 of 3 clusters"},
+		},
+		"a removal that is held because the copy is newer than the hub is a failure": {
+			rows:    []hubv1.ClusterRow{row("a", yes, hubv1.HealthHealthy, ""), row("b", no, hubv1.HealthUnknown, "HubIsOlder")},
+			absent:  map[string]bool{"b": true},
+			applied: [3]string{"False", "HubIsOlder", "on 1 of 2 clusters: b (HubIsOlder)"},
+			healthy: [3]string{"True", "HealthyEverywhere", "on 1 of 1 clusters"},
+		},
 		"at most three are named": {
 			rows: []hubv1.ClusterRow{
 				row("a", no, hubv1.HealthUnknown, "TooLarge"), row("b", no, hubv1.HealthUnknown, "TooLarge"), row("c", no, hubv1.HealthUnknown, "TooLarge"),

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +70,15 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		t.Errorf("hansectl status does not say how to go on: %v\n%s", err, out)
 	}
 
+	// The hub does not know the object that was made after the backup. Its copies are listed, and held as others are.
+	pruner := newPruner(t, ns)
+	out = pruner.says(0, []string{ns + "/made", "newer than the hub"}, append([]string{"unclaimed"}, members...)...)
+	if n := strings.Count(out, ns+"/"); n != len(members) {
+		t.Errorf("%d copies are listed, want those of the object that was made alone:\n%s", n, out)
+	}
+	pruner.says(1, []string{ns + "/made   Held", "see hansectl accept-restore"}, "prune", shanghai, "--yes")
+	must(t, replicasOn(ctx, shanghai, made, 3))
+
 	// A withdrawal is held as an apply is.
 	must(t, suite.Hub.Delete(ctx, single))
 	eventually(t, normal, func() error { return rowIs(ctx, single, shanghai, metav1.ConditionFalse, hubv1.ReasonHubIsOlder) })
@@ -98,6 +109,40 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		eventually(t, normal, func() error { return goneFrom(ctx, m, single) })
 		eventually(t, normal, func() error { return rowIs(ctx, edited, m, metav1.ConditionTrue, "") })
 	}
+
+	// Copies that nobody wants back are shown, and removed when that is confirmed.
+	pruner.says(1, []string{ns + "/made", "pass --yes to confirm"}, "prune", shanghai)
+	must(t, replicasOn(ctx, shanghai, made, 3))
+	pruner.says(0, []string{ns + "/made   Removed"}, append([]string{"prune", "--yes"}, members...)...)
+	for _, m := range members {
+		must(t, goneFrom(ctx, m, made))
+		must(t, replicasOn(ctx, m, edited, 3))
+	}
+	pruner.says(0, []string{"No copy is unclaimed"}, "unclaimed", shanghai)
+}
+
+// newPruner makes a user who may list and prune the copies of Widgets of a namespace.
+func newPruner(t *testing.T, ns string) viewer {
+	t.Helper()
+	list := getWidgets
+	list.Verbs = []string{"get", "list"}
+	v := newViewer(t, ns, "pruner", list)
+	account := ns + "-pruner"
+	role := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account + "-prunes"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: hubv1.SystemNamespace, Name: account}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-prune"},
+	}
+	must(t, suite.Hub.Create(t.Context(), role))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), role) })
+	for _, what := range []authorizationv1.ResourceAttributes{
+		{Group: "hanse.dev", Resource: "memberclusters", Name: shanghai, Verb: "prune"},
+		{Namespace: ns, Group: widgetKind.Group, Resource: "widgets", Verb: "list"},
+	} {
+		eventually(t, normal, func() error {
+			return mayDo(t.Context(), "system:serviceaccount:"+hubv1.SystemNamespace+":"+account, &what)
+		})
+	}
+	return v
 }
 
 // warned is nil if an object has a Warning with this reason.

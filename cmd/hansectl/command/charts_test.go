@@ -44,7 +44,8 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 		}
 	}
 	want := map[string][]rbacv1.PolicyRule{
-		"ClusterRole /hanse-view": {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
+		"ClusterRole /hanse-prune": {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"list", "view", "prune"}}},
+		"ClusterRole /hanse-view":  {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
 		"Role hanse-system/hanse-view": {
 			{APIGroups: []string{""}, Resources: []string{"services/proxy"}, ResourceNames: []string{viewService}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{hubName}, Verbs: []string{"get"}},
