@@ -127,7 +127,7 @@ func setUnclaimed(c *hubv1.MemberCluster, n int) {
 	}
 	c.Status.Unclaimed = ptr.To(int32(min(n, math.MaxInt32)))
 	setCondition(c, hubv1.ConditionUnclaimed, metav1.ConditionTrue, hubv1.ReasonCopiesUnclaimed, fmt.Sprintf(
-		"the hub wrote %d objects of the cluster and no binding claims them: make the objects on the hub again, or remove them there", n))
+		"the hub wrote %d objects of the cluster and no binding claims them: hansectl unclaimed lists them and hansectl prune removes them", n))
 }
 
 func setCondition(c *hubv1.MemberCluster, conditionType string, status metav1.ConditionStatus, reason, message string) {

@@ -54,7 +54,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	defer cancel()
 	var failed error // of the hub
 	found, err := m.Copies(asking, mostUnclaimed, func(c member.Copy) (bool, error) {
-		claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
+		_, claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
 		if err != nil {
 			failed = v.internal("reading a binding", err)
 		}
@@ -106,14 +106,13 @@ func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	return policy
 }
 
-// claims reports whether a binding has an entry of the object for the cluster, in whatever state.
-func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bool, error) {
+// claims reports whether the object has a binding, and whether that has an entry for the cluster, in whatever state.
+func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bound, claimed bool, err error) {
 	b := hubv1.NewBinding(id.BindingKey())
-	err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
+	if err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
+		return false, false, client.IgnoreNotFound(err)
 	}
-	return b.BindingSpec().Target(cluster) != nil, nil
+	return true, b.BindingSpec().Target(cluster) != nil, nil
 }
 
 // prune removes copies that no binding claims.
@@ -176,7 +175,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	case !visible:
 		return PruneFailed, fmt.Sprintf("you may not list %s on the hub", id.GroupKind())
 	}
-	claimed, err := claims(ctx, v.opts.APIReader, id, cluster)
+	bound, claimed, err := claims(ctx, v.opts.APIReader, id, cluster)
 	switch {
 	case err != nil:
 		return PruneFailed, v.internal("reading a binding uncached", err).Error()
@@ -189,6 +188,9 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	in.Source.Epochs = v.opts.Epochs.Current()
 	if err := v.describeHubObject(ctx, &in); err != nil {
 		return PruneFailed, v.internal("reading a hub object uncached", err).Error()
+	}
+	if in.OwnerUID != "" && !bound { // it may be about to be scheduled
+		return PruneFailed, "the hub has the object, but no binding yet: place the object, or delete it on the hub"
 	}
 	o := m.Prune(ctx, in)
 	if o.Reason == hubv1.ReasonHubIsOlder && in.Source.Epochs.Foreign(o.Newer.Mark.Epoch) {
@@ -204,7 +206,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds what the hub has of the object, which no placement may select. If there is none, or the hub may not read it, no copy is newer by
+// describeHubObject adds what the hub has of the object. If there is none, or the hub may not read it, no copy is newer by
 // its generation.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64

@@ -39,6 +39,13 @@ func (w *world) copied(kind, name string) member.Copy {
 	return c
 }
 
+// configMapOn is a ConfigMap of the hub.
+func configMapOn(w *world, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+		"namespace": w.ns, "name": name, "annotations": map[string]any{hubv1.AcceptSourceAnnotation: "3;12-lost"},
+	}}}
+}
+
 func shown(c member.Copy) memberview.ShownCopy {
 	return memberview.ShownCopy{Object: memberview.ObjectOf(c.Object), Version: c.GVK.Version, UID: c.UID, ResourceVersion: c.ResourceVersion}
 }
@@ -188,16 +195,21 @@ func TestPruneAsksTheMemberOfWhatNoBindingClaims(t *testing.T) {
 			t.Errorf("asked %+v", m.pruned[0])
 		}
 	})
-	t.Run("a hub object that no placement selects says which copies are newer", func(t *testing.T) {
-		unplaced := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
-			"namespace": w.ns, "name": "lost", "annotations": map[string]any{hubv1.AcceptSourceAnnotation: "3;12-lost"},
-		}}}
-		must(t, hub.Create(t.Context(), unplaced))
-		prune(lost)
-		if got := m.pruned[0]; got.OwnerUID != unplaced.GetUID() || got.Source.Accepted != "3;12-lost" || got.Source.Mark.Generation != unplaced.GetGeneration() {
+	t.Run("a hub object that goes to other clusters says which copies are newer", func(t *testing.T) {
+		far := configMapOn(w, "far")
+		must(t, hub.Create(t.Context(), far))
+		prune(w.copied("ConfigMap", "far"))
+		if got := m.pruned[0]; got.OwnerUID != far.GetUID() || got.Source.Accepted != "3;12-lost" || got.Source.Mark.Generation != far.GetGeneration() {
 			t.Errorf("asked %+v", got)
 		}
-		must(t, hub.Delete(t.Context(), unplaced))
+	})
+	t.Run("a copy of a hub object without a binding stays, since that may be about to come", func(t *testing.T) {
+		fresh := configMapOn(w, "lost")
+		must(t, hub.Create(t.Context(), fresh))
+		if got := prune(lost); got.Outcome != memberview.PruneFailed || len(m.pruned) > 0 || !strings.Contains(got.Message, "no binding yet") {
+			t.Errorf("got %+v, asked %+v", got, m.pruned)
+		}
+		must(t, hub.Delete(t.Context(), fresh))
 	})
 	t.Run("a copy is held only if an uncached read of the epochs says so too", func(t *testing.T) {
 		w.epochs.current, w.epochs.fresh = epochsOf(t, "10-a"), epochsOf(t, "10-a 11-b")

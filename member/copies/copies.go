@@ -76,6 +76,8 @@ func (l *listing) note(format string, args ...any) {
 
 func (l *listing) full() bool { return len(l.out.Copies) >= l.most }
 
+func (l *listing) late() bool { return l.ctx.Err() != nil }
+
 // Copies implements part of member.Pruner.
 func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	l := &listing{ctx: ctx, most: most, keep: keep}
@@ -84,13 +86,12 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 		return member.Copies{}, err
 	}
 	for _, kind := range kinds {
-		c.list(l, kind)
-		switch {
-		case l.failed != nil:
+		if c.list(l, kind); l.failed != nil {
 			return member.Copies{}, l.failed
-		case ctx.Err() != nil:
+		}
+		if l.late() {
 			l.note("the cluster took too long: the rest is not listed")
-			return l.out, nil
+			break
 		}
 		if l.full() {
 			l.note("there may be more than %d: the rest is not listed", most)
@@ -140,7 +141,7 @@ func (c *Lister) list(l *listing, kind Kind) {
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 			return // the hub cannot have written any
-		case l.ctx.Err() != nil:
+		case l.late():
 			return
 		case err != nil:
 			l.note("%s: could not be listed: %s", resource.GroupResource(), reason(err))

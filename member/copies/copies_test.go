@@ -199,6 +199,26 @@ func TestAKindThatCannotBeListedIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatWasFoundInTimeIsListed(t *testing.T) {
+	m := &fakeMember{rules: []any{grants("shop", "widgets")}, pages: map[string][]*unstructured.Unstructured{
+		"widgets": {copied("one"), copied("two"), copied("three")},
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	found, err := m.lister().Copies(ctx, 100, func(c member.Copy) (bool, error) {
+		if c.Object.Name == "two" {
+			cancel()
+			m.errors = map[string]error{"widgets": ctx.Err()}
+		}
+		return true, nil
+	})
+	if diff := cmp.Diff([]string{"one", "two"}, names(found)); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"the cluster took too long: the rest is not listed"}, found.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAnErrorOfTheCallerEndsTheListing(t *testing.T) {
 	m := &fakeMember{rules: []any{grants("shop", "widgets")}, pages: map[string][]*unstructured.Unstructured{"widgets": {copied("one")}}}
 	away := errors.New("the hub cannot be read")
