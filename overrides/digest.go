@@ -4,12 +4,35 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 )
+
+// DigestLeaving is the Digest of a manifest of which some fields, named by JSON pointers, are left to the member once the object is there. What they
+// hold does not count, since it is for new copies only. That they are left to it does.
+func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, pointers []string, salt string) string {
+	if len(pointers) == 0 {
+		return Digest(key, manifest, salt)
+	}
+	counted := manifest.DeepCopy()
+	for _, pointer := range pointers {
+		unstructured.RemoveNestedField(counted.Object, steps(pointer)...)
+	}
+	return Digest(key, counted, append([]string{salt}, pointers...)...)
+}
+
+// steps are the keys that a JSON pointer names.
+func steps(pointer string) []string {
+	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, s := range out {
+		out[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+	}
+	return out
+}
 
 // Digest names the content of a manifest: half of the SHA-256, in hex, of its JSON with sorted keys and of the salt. The
 // salt is what changes how the manifest is applied, so that a change of it is applied too. The digest of a Secret is keyed:

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,7 +45,8 @@ func getClusters(ctx context.Context, h *hub, out output) error {
 	} else if err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	if err := h.warnOfSilence(ctx, c); err != nil {
+	silence, err := h.warnOfSilence(ctx, c)
+	if err != nil {
 		return err
 	}
 	objects, err := countObjects(ctx, c)
@@ -56,5 +58,5 @@ func getClusters(ctx context.Context, h *hub, out output) error {
 		fmt.Fprintln(h.streams.ErrOut, "No members. Join one: hansectl join NAME --member-kubeconfig FILE")
 		return nil
 	}
-	return out.print(h.streams.Out, view.Clusters(members.Items, objects))
+	return out.print(h.streams.Out, view.Clusters(members.Items, objects, silence, time.Now()))
 }

@@ -85,6 +85,9 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := e.hub.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
 	live, err := schedule.ReadLive(ctx, c, id.Namespace)
 	if err != nil {
 		return err

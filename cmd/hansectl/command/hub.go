@@ -22,6 +22,8 @@ type hub struct {
 	streams genericiooptions.IOStreams
 	version string
 	warned  map[string]bool // what was said once
+	lead    silenceWatch
+	blind   bool // the user may not see whether a hub runs
 }
 
 // adjust makes a client config ours.

@@ -34,29 +34,69 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-// silentAfter is how much older than its term the hub's Lease may be before no hub runs: replicas change, and the user's clock is not the hub's.
-const silentAfter = 30 * time.Second
+const (
+	// silentAfter is how old the hub's Lease may be. A hub renews it every 0.75 s, and a replica that is killed is replaced within 17 s.
+	silentAfter = 15 * time.Second
+	// renewedWithin is how long a Lease that looks that old is watched before no hub runs: the user's clock is not the hub's.
+	renewedWithin = 2 * time.Second
+)
 
 // warnOfSilence says if no hub keeps up to date what a command is about to show.
-func (h *hub) warnOfSilence(ctx context.Context, c client.Client) error {
-	now := time.Now()
-	silence, err := h.silence(ctx, c, now)
+func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence, error) {
+	silence, err := h.silence(ctx, c)
 	if silence != nil {
-		h.warn("warning: " + silence.Text(now) + "\n")
+		h.warn("warning: " + silence.Text(time.Now()) + "\n")
 	}
-	return err
+	return silence, err
 }
 
 // silence is nil while a hub renews its Lease, and for a user who may not see whether one does.
-func (h *hub) silence(ctx context.Context, c client.Client, now time.Time) (*view.Silence, error) {
-	lead, err := readHolder(ctx, c)
-	switch {
-	case err != nil:
-		return nil, h.unlessForbidden(err, "whether a hub runs is not known")
-	case lead.renewed.IsZero():
-		return &view.Silence{}, nil
-	case now.Sub(lead.renewed) <= lead.lasts+silentAfter:
-		return nil, nil
+func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, error) {
+	for {
+		lead, err := readHolder(ctx, c)
+		if err != nil {
+			h.blind = true
+			return nil, h.unlessForbidden(err, "whether a hub runs is not known")
+		}
+		silent, known := h.lead.see(lead, time.Now())
+		switch {
+		case !known:
+		case !silent:
+			return nil, nil
+		case lead.renewed.IsZero():
+			return &view.Silence{}, nil
+		default:
+			return &view.Silence{Since: ptr.To(metav1.NewTime(lead.renewed))}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(renewedWithin / 4):
+		}
 	}
-	return &view.Silence{Since: ptr.To(metav1.NewTime(lead.renewed))}, nil
+}
+
+// silenceWatch is what was seen of a Lease that looks old.
+type silenceWatch struct {
+	last  holder
+	since time.Time // when it was first seen like this; zero if it did not look old
+}
+
+// see says whether no hub runs. It is not known until a Lease that looks old has been seen for a while.
+func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
+	switch {
+	case now.renewed.IsZero():
+		return true, true
+	case at.Sub(now.renewed) <= silentAfter:
+		*w = silenceWatch{}
+		return false, true
+	case w.since.IsZero():
+		*w = silenceWatch{last: now, since: at}
+		return false, false
+	case w.last != now: // it is renewed, by a clock that is behind
+		*w = silenceWatch{last: now, since: at}
+		return false, true
+	}
+	silent = at.Sub(w.since) >= renewedWithin
+	return silent, silent
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -187,7 +188,7 @@ func TestJoinMakesAnAccountThatMayDoWhatIsGrantedAndNoMore(t *testing.T) {
 	t.Run("get clusters shows it", func(t *testing.T) {
 		out, err := hansectl(t, "get", "clusters")
 		must(t, err)
-		wants(t, out, "NAME       READY   REGION        VERSION   NODES   OBJECTS   AGE", "cn-sha-1   True    cn-shanghai   v1.36.3   0/0     0")
+		wants(t, out, "NAME       READY   AS OF   REGION        VERSION   NODES   OBJECTS   AGE", "cn-sha-1   True    -       cn-shanghai   v1.36.3   0/0     0")
 	})
 }
 
@@ -322,6 +323,34 @@ func TestUnjoinTakesAMemberOffBothSides(t *testing.T) {
 		must(t, onHub.Get(ctx, client.ObjectKey{Name: "cn-sha-1"}, &m))
 		if m.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || ptr.Deref(m.Spec.Leave.TimeoutSeconds, -1) != 0 {
 			t.Errorf("leave is %+v", m.Spec.Leave)
+		}
+	})
+	t.Run("to give it up is offered after an hour without a sight, if a hub runs", func(t *testing.T) {
+		const offer = "or with --abandon"
+		remove(t, onHub, &m)
+		joined(t)
+		for _, step := range []struct {
+			what       string
+			ran        time.Duration // ago
+			seen       time.Duration // ago; 0 leaves it as it is
+			offersToGo bool
+		}{
+			{what: "it was lost just now"},
+			{what: "it was not observed for an hour", seen: time.Hour, offersToGo: true},
+			{what: "no hub has observed it", seen: time.Hour, ran: time.Hour},
+		} {
+			t.Run(step.what, func(t *testing.T) {
+				aHubRan(t, time.Now().Add(-step.ran))
+				if step.seen != 0 {
+					seen := fmt.Appendf(nil, `{"status":{"lastObservedTime":%q}}`, time.Now().Add(-step.seen).UTC().Format(time.RFC3339))
+					must(t, onHub.Status().Patch(ctx, &m, client.RawPatch(types.MergePatchType, seen)))
+				}
+				_, err := hansectl(t, "unjoin", "cn-sha-1", "--timeout", "1s")
+				refused(t, err, "timed out", "run it again to go on waiting")
+				if strings.Contains(err.Error(), offer) != step.offersToGo {
+					t.Errorf("it says %v", err)
+				}
+			})
 		}
 	})
 	t.Run("with a hub nothing is left", func(t *testing.T) {

@@ -28,9 +28,9 @@ func newStatus(h *hub) *cobra.Command {
 		Long: `Show one object of the hub, with one row per cluster:
 
   GEN      generation of the hub object that the cluster holds / that the hub has
-  APPLIED  whether the cluster holds what is desired now
+  APPLIED  whether the cluster holds what is desired now; if no hub runs, by the digest of what one would send now
   READY    replicas that are ready / replicas that there are; ? if that is the last known number
-  AS OF    live, or how long ago the cluster was last heard; if no hub runs, how long ago one did
+  AS OF    live, or how long ago the hub last observed the cluster; if no hub runs, at most how long ago
 
 With --watch it is shown again whenever it changes, until you press Ctrl-C or nothing is left of the object: on a terminal in place, else one
 after the other.
@@ -113,11 +113,17 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
 		return found, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	silence, err := h.silence(ctx, c, time.Now())
-	if err != nil {
+	in := view.StatusInput{ID: id, Object: object, Binding: binding, Members: members.Items}
+	if in.Silence, err = h.silence(ctx, c); err != nil {
 		return found, err
 	}
-	found = view.Of(id, object, binding, members.Items, silence)
+	if in.Silence != nil && object != nil && object.GetDeletionTimestamp() == nil && binding != nil {
+		if in.Digests, err = h.digests(ctx, c, object, binding, members.Items); err != nil {
+			return found, err
+		}
+	}
+	in.Blind, in.Now = h.blind, time.Now()
+	found = view.Of(in)
 	if binding == nil {
 		around, err := h.surroundings(ctx, c, id.Namespace)
 		if err != nil {
@@ -126,6 +132,37 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 		found.NotFederated = view.WhyNot(id, object, around)
 	}
 	return found, nil
+}
+
+// digests are those of what the hub would send for an object now, by cluster. There are none if the user may not see all that decides.
+func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) (map[string]string, error) {
+	spec, id := binding.BindingSpec(), hubv1.ObjectOf(binding)
+	if object.GetUID() != spec.ObjectRef.UID {
+		return nil, nil // another object of that name: the hub has sent nothing of it
+	}
+	if spec.ObjectRef.APIVersion != object.GetAPIVersion() {
+		var err error
+		if object, err = readObject(ctx, c, id, spec.ObjectRef.GroupVersionKind().Version); object == nil || err != nil {
+			return nil, err
+		}
+	}
+	strict := func(err error, _ string) error { return err } // without all that decides, nothing can be told
+	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, strict)
+	var ns corev1.Namespace
+	if err == nil && id.Namespace != "" {
+		err = c.Get(ctx, client.ObjectKey{Name: id.Namespace}, &ns)
+	}
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what decides how %s looks on members: %w", id, err)
+	}
+	in := view.RenderInput{Object: object, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels}
+	for i := range members {
+		in.Clusters = append(in.Clusters, &members[i])
+	}
+	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
 }
 
 // identify finds the kind that the user means, as kubectl does.

@@ -12,12 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/test/charts"
 )
 
@@ -103,35 +107,136 @@ func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 	})
 }
 
+// A ConfigMap has no generation: whether a copy is of what the hub has now shows in the digest alone.
+func TestWithoutAHubAppliedIsWhatTheDigestShows(t *testing.T) {
+	fresh(t)
+	aHubRan(t, time.Now().Add(-time.Hour))
+	object, binding := settings(t)
+	for _, name := range []string{"ap-se-1", "cn-sha-1"} {
+		apply(t, onHub, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hubv1.MemberClusterSpec{
+			Connection:        hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: name}}},
+			AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
+		}})
+	}
+	apply(t, onHub, binding)
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(object), template))
+	prepared, err := overrides.Prepare(template, nil)
+	must(t, err)
+	result, err := prepared.Render(overrides.Cluster{Name: "ap-se-1"}, nil, nil)
+	must(t, err)
+	digest := overrides.Digest(canonical.Key{}, result.Manifest, string(object.UID))
+	binding.Status = hubv1.BindingStatus{Summary: hubv1.BindingSummary{Desired: 2, Applied: 2, Healthy: 2}}
+	for _, name := range []string{"ap-se-1", "cn-sha-1"} {
+		binding.Status.Clusters = append(binding.Status.Clusters, hubv1.ClusterRow{Name: name, UID: "u", Digest: digest, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy})
+	}
+	must(t, onHub.Status().Update(t.Context(), binding))
+	says := func(t *testing.T, words ...string) {
+		t.Helper()
+		out, err := hansectl(t, "status", "cm", "settings", "-n", "shop")
+		must(t, err)
+		wants(t, out, words...)
+	}
+
+	t.Run("an object that is as it was is applied", func(t *testing.T) { says(t, "APPLIED 2/2") })
+	t.Run("a label that does not travel changes nothing", func(t *testing.T) {
+		must(t, onHub.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}}}`))))
+		says(t, "APPLIED 2/2")
+	})
+	t.Run("an object that has changed is not", func(t *testing.T) {
+		must(t, onHub.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"red"}}`))))
+		says(t, "APPLIED 0/2", "Pending: the hub would send something else now, and none runs")
+	})
+	t.Run("one that is deleted is not", func(t *testing.T) {
+		must(t, onHub.Delete(t.Context(), object))
+		says(t, "APPLIED 0/2")
+	})
+}
+
+func TestAHubIsSilentIfALeaseThatLooksOldStaysAsItIs(t *testing.T) {
+	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	held := func(renewed int) holder { return holder{name: "a", renewed: second(renewed), lasts: 13 * time.Second} }
+	type sight struct {
+		at            int
+		now           holder
+		silent, known bool
+	}
+	for name, sights := range map[string][]sight{
+		"one that is renewed":                      {{100, held(99), false, true}},
+		"one that was renewed 15 s ago":            {{115, held(100), false, true}},
+		"one that is older is looked at again":     {{116, held(100), false, false}, {117, held(100), false, false}, {118, held(100), true, true}},
+		"and told at once while it stays so":       {{116, held(100), false, false}, {118, held(100), true, true}, {119, held(100), true, true}},
+		"one that is renewed by a clock behind":    {{200, held(100), false, false}, {201, held(101), false, true}},
+		"one that another replica takes":           {{116, held(100), false, false}, {117, held(117), false, true}},
+		"one that was renewed and then is no more": {{200, held(100), false, false}, {201, held(101), false, true}, {203, held(101), true, true}},
+		"none at all": {{100, holder{}, true, true}},
+		"one that is renewed by a clock that is ahead":  {{100, held(160), false, true}},
+		"one that looked old, was fresh and is old now": {{116, held(100), false, false}, {117, held(117), false, true}, {140, held(117), false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w silenceWatch
+			for i, s := range sights {
+				if silent, known := w.see(s.now, second(s.at)); silent != s.silent || known != s.known {
+					t.Errorf("look %d: silent %t, known %t", i, silent, known)
+				}
+			}
+		})
+	}
+}
+
 func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 	fresh(t)
 	_, binding := settings(t)
 	apply(t, onHub, binding)
 	binding.Status = hubv1.BindingStatus{Clusters: []hubv1.ClusterRow{{Name: "ap-se-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}}}
 	must(t, onHub.Status().Update(t.Context(), binding))
-	const row = "ap-se-1    -        -     True      -       Healthy   %s"
+	const (
+		row  = "ap-se-1    -        -     True      -       Healthy   %s"
+		last = "ap-se-1    -        -     Unknown   -       Healthy?   %s"
+	)
 	status := []string{"status", "cm", "settings", "-n", "shop"}
 
 	t.Run("none ever did", func(t *testing.T) {
 		out, err := hansectl(t, status...)
 		must(t, err)
-		wants(t, out, "Hub:       no hub has run yet, or its Lease is gone", fmt.Sprintf(row, "- "))
+		wants(t, out, "Hub:       no hub has run yet, or its Lease is gone", fmt.Sprintf(last, "- "))
 	})
-	t.Run("one does", func(t *testing.T) {
-		aHubRan(t, time.Now().Add(-20*time.Second)) // as the user's clock has it
+	t.Run("one does whose clock is a minute behind", func(t *testing.T) {
+		aHubRan(t, time.Now().Add(-time.Minute))
+		ctx, stop := context.WithCancel(t.Context())
+		renewing := make(chan error, 1)
+		go func() {
+			renewing <- wait.PollUntilContextCancel(ctx, 300*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				renewed := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().Add(-time.Minute).UTC().Format(metav1.RFC3339Micro))
+				lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: hubName}}
+				return false, client.IgnoreNotFound(onHub.Patch(ctx, lease, client.RawPatch(types.MergePatchType, renewed)))
+			})
+		}()
 		out, err := hansectl(t, status...)
+		stop()
+		<-renewing
 		must(t, err)
 		wants(t, out, fmt.Sprintf(row, "live"))
 		if strings.Contains(out, "Hub:") {
 			t.Errorf("a hub runs, and it says\n%s", out)
 		}
 	})
+	t.Run("none has for less than 20 s", func(t *testing.T) {
+		aHubRan(t, time.Now().Add(-16*time.Second))
+		out, err := hansectl(t, status...)
+		must(t, err)
+		wants(t, out, "Hub:       no hub has run for ", "APPLIED 0/2   HEALTHY 0/2", "whether the cluster holds what is desired now is not known, since no hub runs")
+		if strings.Contains(out, "live ") {
+			t.Errorf("no hub runs, and it says\n%s", out)
+		}
+	})
 	t.Run("none does any more", func(t *testing.T) {
 		aHubRan(t, time.Now().Add(-150*time.Minute))
 		out, err := hansectl(t, status...)
 		must(t, err)
-		wants(t, out, "Hub:       no hub has run for 150m: nothing here is newer", fmt.Sprintf(row, "150m"))
-		for _, args := range [][]string{{"get", "clusters"}, {"top"}} {
+		wants(t, out, "Hub:       no hub has run for 150m: nothing here is newer", fmt.Sprintf(last, "150m"))
+		for _, args := range [][]string{{"get", "clusters"}, {"top"}, {"explain", "cm", "settings", "-n", "shop"}} {
 			out, err := hansectl(t, args...)
 			must(t, err)
 			wants(t, out, "warning: no hub has run for 150m: nothing here is newer")
@@ -170,7 +275,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "tenant"},
 		})
 		asTenant(func(out string) bool {
-			return strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "live"))
+			return strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "- "))
 		})
 		for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
 			if o.GetKind() == "Role" {
@@ -183,7 +288,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hanse-view"},
 		})
 		asTenant(func(out string) bool {
-			return !strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(row, "150m"))
+			return !strings.Contains(out, warning) && strings.Contains(out, fmt.Sprintf(last, "150m"))
 		})
 	})
 }

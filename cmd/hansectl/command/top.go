@@ -60,7 +60,7 @@ func (h *hub) top(ctx context.Context, out output, limit int) error {
 	case err != nil:
 		return fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	if err := h.warnOfSilence(ctx, c); err != nil {
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
 		return err
 	}
 	top := view.NewTop(members.Items)

@@ -166,6 +166,7 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 }
 
 func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
+	mayBeLost := false
 	state, err := await(ctx, u.hub.streams.Out, u.timeout, func(ctx context.Context) (string, bool, error) {
 		var now hubv1.MemberCluster
 		err := hub.Get(ctx, client.ObjectKey{Name: u.name}, &now)
@@ -175,6 +176,7 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 		if err != nil {
 			return "", false, fmt.Errorf("reading MemberCluster %s: %w", u.name, err)
 		}
+		mayBeLost = now.MayBeLost(time.Now())
 		if held := meta.FindStatusCondition(now.Status.Conditions, hubv1.ConditionRemovalHeld); held != nil && held.Status == metav1.ConditionTrue {
 			return because(held), false, nil
 		}
@@ -185,8 +187,10 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	})
 	if errors.Is(err, errTimeout) {
 		hint := "run it again to go on waiting"
-		if !u.abandon {
-			hint += ", or with --abandon to give up what is on the member"
+		if !u.abandon && mayBeLost {
+			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil { // a hub that does not run has observed none
+				hint += ", or with --abandon to give up what is on the member"
+			}
 		}
 		return fmt.Errorf("waiting for membercluster/%s to go: %w: %s; %s (it needs a running hub)", u.name, err, state, hint)
 	}

@@ -29,8 +29,11 @@ type Cluster struct {
 	Region  string `json:"region,omitempty"`
 	Version string `json:"version,omitempty"`
 	// ClusterID is the uid of the cluster's namespace kube-system.
-	ClusterID string            `json:"clusterID,omitempty"`
-	Nodes     hubv1.NodeSummary `json:"nodes"`
+	ClusterID string `json:"clusterID,omitempty"`
+	// LastObservedTime is when the hub last observed the cluster, as far as it has said. Live is true while the hub observes it.
+	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
+	Live             bool              `json:"live"`
+	Nodes            hubv1.NodeSummary `json:"nodes"`
 	// Objects counts the hub objects that the cluster shall hold or has not yet given up; null if they could not be counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
@@ -40,18 +43,19 @@ type Cluster struct {
 	Draining bool `json:"draining,omitempty"`
 }
 
-// Clusters returns the members by name. objects counts per cluster; nil if that is not known.
-func Clusters(members []hubv1.MemberCluster, objects map[string]int) ClusterList {
+// Clusters returns the members by name. objects counts per cluster; nil if that is not known. silence is nil while a hub runs.
+func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {
 		m := &members[i]
 		c := Cluster{
 			Name: m.Name, Ready: string(metav1.ConditionUnknown), Region: region(m), Version: m.Status.Version.Kubernetes,
 			ClusterID: m.Status.ClusterID, Nodes: m.Status.Nodes, Created: m.CreationTimestamp, Leaving: m.DeletionTimestamp != nil,
-			Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil,
+			Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil, LastObservedTime: m.Status.LastObservedTime,
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			c.Ready, c.Reason, c.Message = string(ready.Status), ready.Reason, ready.Message
+			c.Live = silence == nil && ready.Status == metav1.ConditionTrue && !overdue(m, now)
 		}
 		if objects != nil {
 			n := objects[m.Name]
@@ -81,9 +85,26 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		case c.Cordoned:
 			ready += ",Cordoned"
 		}
-		rows = append(rows, []string{c.Name, ready, c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
+		rows = append(rows, []string{c.Name, ready, asOf(c.Live, c.LastObservedTime, now), c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
 	}
-	table(w, []string{"NAME", "READY", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON"}, rows)
+	table(w, []string{"NAME", "READY", "AS OF", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON"}, rows)
+}
+
+// overdue is true for a cluster that the hub has not said to have observed for so long that it does not observe it.
+func overdue(m *hubv1.MemberCluster, now time.Time) bool {
+	at := m.Status.LastObservedTime
+	return at != nil && now.Sub(at.Time) > hubv1.ObservedWithin
+}
+
+// asOf is empty if the time is not known.
+func asOf(live bool, at *metav1.Time, now time.Time) string {
+	switch {
+	case live:
+		return "live"
+	case at == nil:
+		return ""
+	}
+	return age(*at, now)
 }
 
 func age(since metav1.Time, now time.Time) string {

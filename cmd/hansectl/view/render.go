@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/overrides"
 	dividing "github.com/hanse-dev/hanse/replicas"
 )
@@ -95,6 +96,21 @@ func Render(in RenderInput) Renderings {
 		out.Clusters = append(out.Clusters, r.render(c))
 	}
 	slices.SortFunc(out.Clusters, func(a, b Rendering) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// Digests by cluster are those of what the hub would send now, as far as that can be known outside of the hub: those of Secrets are keyed. What a
+// cluster has no fields for, and prefixes of metadata that the hub leaves out by a flag, are taken for sent.
+func Digests(in RenderInput, salt string, memberOwned []string) map[string]string {
+	out := map[string]string{}
+	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {
+		return out
+	}
+	for _, c := range Render(in).Clusters {
+		if c.Manifest != nil {
+			out[c.Cluster] = overrides.DigestLeaving(canonical.Key{}, &unstructured.Unstructured{Object: c.Manifest}, memberOwned, salt)
+		}
+	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,8 +92,12 @@ type Row struct {
 	UID    types.UID `json:"uid,omitempty"`
 	Digest string    `json:"digest,omitempty"`
 
-	unheard bool // the cluster has not reported on the object
-	silent  bool // no hub runs that would hear it
+	unheard   bool         // the cluster has not reported on the object
+	silent    bool         // no hub runs that would hear it
+	unsure    bool         // whether a hub runs that would hear it is not known
+	overdue   bool         // the hub has not said for long that it observes the cluster
+	sight     *metav1.Time // when the hub last observed the cluster, as far as it has said
+	mayBeLost bool         // it has not been observed for an hour
 }
 
 // Replicas sums up the rows that have replicas.
@@ -129,38 +134,66 @@ type Wait struct {
 	Withdrawing bool `json:"withdrawing,omitempty"`
 	// Replaced is true if others have taken its place, and the copy goes when they are healthy.
 	Replaced bool `json:"replaced,omitempty"`
-	// Away is true if the cluster does not answer: only then there is something to give up.
+	// Away is true if the cluster does not answer.
 	Away bool `json:"away,omitempty"`
+	// MayBeLost is true if it has not been observed for an hour although a hub runs: only then it is offered to give it up.
+	MayBeLost bool `json:"mayBeLost,omitempty"`
 }
 
-// Of returns the status of an object. object is nil if it is deleted, binding is nil if there is none, silence is nil while a hub runs.
-func Of(id hubv1.ObjectIdentity, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster, silence *Silence) Status {
-	s := Status{Object: objectOf(id, object), Silence: silence}
-	if binding == nil {
+// StatusInput is what a Status is made of.
+type StatusInput struct {
+	ID hubv1.ObjectIdentity
+	// Object is nil if it is deleted, Binding nil if there is none.
+	Object  *unstructured.Unstructured
+	Binding hubv1.BindingObject
+	Members []hubv1.MemberCluster
+	// Silence is nil while a hub runs. During one, Digests by cluster are those of what the hub would send now, as far as that is known.
+	Silence *Silence
+	Digests map[string]string
+	// Blind is true if the user may not see whether a hub runs: then only a cluster that says when it was observed can be live.
+	Blind bool
+	Now   time.Time
+}
+
+// Of returns the status of an object.
+func Of(in StatusInput) Status {
+	s := Status{Object: objectOf(in.ID, in.Object), Silence: in.Silence}
+	if in.Binding == nil {
 		return s
 	}
-	spec, status := binding.BindingSpec(), binding.BindingStatus()
+	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
 	byName := map[string]*hubv1.MemberCluster{}
-	for i := range members {
-		byName[members[i].Name] = &members[i]
+	for i := range in.Members {
+		byName[in.Members[i].Name] = &in.Members[i]
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo = statusTo(status.Conditions)
 	summary := status.Summary
 	summary.Desired = 0 // the status may be of an earlier decision
+	if in.Silence != nil {
+		summary.Applied = 0 // what the hub counted may have changed since
+	}
 	for _, t := range spec.Clusters {
+		row := rowOf(t, status.Row(t.Name), byName[t.Name], in.Now)
+		row.unsure = in.Blind && row.sight == nil
+		if in.Silence != nil {
+			row.during(in.Silence, in.Digests[t.Name])
+		}
 		if t.State == hubv1.TargetPresent {
 			summary.Desired++
+			if in.Silence != nil && row.Applied == metav1.ConditionTrue {
+				summary.Applied++
+			}
 		}
-		s.Clusters = append(s.Clusters, rowOf(t, status.Row(t.Name), byName[t.Name]).during(silence))
+		s.Clusters = append(s.Clusters, row)
 	}
 	s.Summary = &summary
 	slices.SortFunc(s.Clusters, func(a, b Row) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	s.Replicas = sum(s.Clusters)
 	s.Regions = regions(s.Clusters)
 	s.Waiting = waiting(s.Clusters)
-	if object != nil && s.StatusTo.Mode == string(hubv1.StatusOnObject) {
-		s.OnObject = onObject(object)
+	if in.Object != nil && s.StatusTo.Mode == string(hubv1.StatusOnObject) {
+		s.OnObject = onObject(in.Object)
 	}
 	return s
 }
@@ -196,10 +229,10 @@ func statusTo(conditions []metav1.Condition) *StatusTo {
 	return &StatusTo{Mode: string(hubv1.StatusBindingOnly), Reason: c.Reason, Message: c.Message}
 }
 
-func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) Row {
+func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, now time.Time) Row {
 	row := Row{Cluster: t.Name, State: t.State, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
 	if m != nil {
-		row.Region = region(m)
+		row.Region, row.sight, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
 	}
 	if r == nil {
 		row.Away, row.unheard = away(m), true
@@ -210,27 +243,39 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster) R
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	if row.Away && row.LastObservedTime == nil && r.UID != "" { // the hub still waits whether the cluster comes back
-		row.LastObservedTime = &meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady).LastTransitionTime
+	row.overdue = m != nil && overdue(m, now)
+	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the hub still waits whether the cluster comes back, or nobody looks
+		row.LastObservedTime = row.sight
 	}
 	row.Ready, row.Replicas = rollup.Replicas(r.Observed)
 	return row
 }
 
-// during dates a row that would be live if a hub ran.
-func (r Row) during(silence *Silence) Row {
-	if silence == nil {
-		return r
+// during dates a row that would be live if a hub ran, and takes back what it says of Applied unless digest shows that it still holds: digest is
+// that of what the hub would send now, or empty.
+func (r *Row) during(silence *Silence, digest string) {
+	r.silent, r.mayBeLost = true, false
+	if r.unheard {
+		return
 	}
-	r.silent = true
-	if !r.unheard && !r.Away {
+	if !r.Away {
 		r.LastObservedTime = silence.Since
+		if silence.Since == nil || r.sight.Before(silence.Since) {
+			r.LastObservedTime = r.sight
+		}
 	}
-	return r
+	if r.Applied != metav1.ConditionTrue || r.Reason == hubv1.ReasonIsTemplate || (digest != "" && digest == r.Digest) {
+		return
+	}
+	r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending
+	r.Message = "the hub would send something else now, and none runs"
+	if digest == "" || r.Digest == "" {
+		r.Message = "whether the cluster holds what is desired now is not known, since no hub runs"
+	}
 }
 
 // lastKnown is true for a row that may say what is no longer so.
-func (r Row) lastKnown() bool { return r.Away || r.silent }
+func (r Row) lastKnown() bool { return r.Away || r.silent || r.overdue }
 
 // away is true for a cluster of which the hub says that it does not answer.
 func away(m *hubv1.MemberCluster) bool {
@@ -310,7 +355,7 @@ func waiting(rows []Row) []Wait {
 		withdrawing := row.State == hubv1.TargetAbsent && row.Reason != hubv1.ReasonWithdrawn
 		replaced := row.State == hubv1.TargetEvicting
 		if row.Away || withdrawing || replaced {
-			out = append(out, Wait{Cluster: row.Cluster, Reason: row.Reason, Withdrawing: withdrawing, Replaced: replaced, Away: row.Away})
+			out = append(out, Wait{Cluster: row.Cluster, Reason: row.Reason, Withdrawing: withdrawing, Replaced: replaced, Away: row.Away, MayBeLost: row.Away && row.mayBeLost})
 		}
 	}
 	return out

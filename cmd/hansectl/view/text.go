@@ -155,20 +155,17 @@ func (r Row) ready() string {
 }
 
 func (r Row) health() string {
-	if r.State == hubv1.TargetAbsent {
+	switch {
+	case r.State == hubv1.TargetAbsent:
 		return ""
+	case r.lastKnown() && r.Health != hubv1.HealthUnknown:
+		return string(r.Health) + "?"
 	}
 	return string(r.Health)
 }
 
 func (r Row) asOf(now time.Time) string {
-	switch {
-	case r.LastObservedTime != nil:
-		return age(*r.LastObservedTime, now)
-	case r.lastKnown(), r.unheard:
-		return ""
-	}
-	return "live"
+	return asOf(r.LastObservedTime == nil && !r.lastKnown() && !r.unheard && !r.unsure, r.LastObservedTime, now)
 }
 
 func (r Row) why() string { return why(r.Reason, r.Message) }
@@ -284,7 +281,7 @@ func (s Status) waits() string {
 func (s Status) giveUp() string {
 	var names []string
 	for _, wait := range s.Waiting {
-		if wait.Away {
+		if wait.MayBeLost {
 			names = append(names, wait.Cluster)
 		}
 	}

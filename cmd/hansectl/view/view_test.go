@@ -29,6 +29,7 @@ type fixture struct {
 	Binding  *hubv1.ResourceBinding `json:"binding"`
 	Clusters []hubv1.MemberCluster  `json:"clusters"`
 	Silence  *Silence               `json:"silence"`
+	Digests  map[string]string      `json:"digests"`
 	// Placements decide where there is no binding.
 	Placements        []hubv1.Placement        `json:"placements"`
 	ClusterPlacements []hubv1.ClusterPlacement `json:"clusterPlacements"`
@@ -53,9 +54,9 @@ func (f fixture) status() Status {
 		object = &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}
 	}
 	if f.Binding != nil {
-		return Of(web, object, f.Binding, f.Clusters, f.Silence)
+		return Of(StatusInput{ID: web, Object: object, Binding: f.Binding, Members: f.Clusters, Silence: f.Silence, Digests: f.Digests, Now: now})
 	}
-	s := Of(web, object, nil, f.Clusters, f.Silence)
+	s := Of(StatusInput{ID: web, Object: object, Members: f.Clusters, Silence: f.Silence, Now: now})
 	var around Surroundings
 	for i := range f.Placements {
 		around.Placements = append(around.Placements, &f.Placements[i])
@@ -135,12 +136,12 @@ func TestStatusAsJSONHasStableFields(t *testing.T) {
 func TestClustersRead(t *testing.T) {
 	f := read(t, "testdata/clusters.yaml")
 	var text bytes.Buffer
-	Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}).Write(&text, now)
+	Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}, nil, now).Write(&text, now)
 	text.WriteString("\n")
-	Clusters(f.Clusters, nil).Write(&text, now)
+	Clusters(f.Clusters, nil, &Silence{}, now).Write(&text, now)
 	golden(t, "testdata/clusters.txt", text.String())
 
-	asJSON, err := json.MarshalIndent(Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}), "", "  ")
+	asJSON, err := json.MarshalIndent(Clusters(f.Clusters, map[string]int{"cn-sha-1": 12}, nil, now), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
