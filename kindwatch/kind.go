@@ -36,19 +36,24 @@ type kind struct {
 	await     map[string]metav1.Object
 	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
 	relists, listedFor int
+	resource           schema.GroupVersionResource // empty until resolved. Only run changes it, and may read it without mu
+
+	reread chan *unstructured.Unstructured // objects that were read once more, for run
 
 	// The rest belongs to run.
 
-	resource schema.GroupVersionResource // empty until resolved
-	divided  bool                        // it is the part of a namespace
-	failures int                         // attempts in a row that brought nothing
-	expired  int                         // times in a row that the server did not know the place to go on from
-	broken   int                         // errors in a row inside of a watch
+	divided  bool // it is the part of a namespace
+	failures int  // attempts in a row that brought nothing
+	expired  int  // times in a row that the server did not know the place to go on from
+	broken   int  // errors in a row inside of a watch
 }
 
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
 	ctx, cancel := context.WithCancel(parent)
-	return &kind{gvk: gvk, set: s, options: &s.options, parent: parent, ctx: ctx, cancel: cancel, state: State{Since: time.Now()}}
+	return &kind{
+		gvk: gvk, set: s, options: &s.options, parent: parent, ctx: ctx, cancel: cancel, state: State{Since: time.Now()},
+		reread: make(chan *unstructured.Unstructured),
+	}
 }
 
 // run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what failed before it makes no
@@ -90,7 +95,7 @@ func (k *kind) attempt(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
 		}
-		k.resource = r
+		k.resolved(r)
 		if namespaces := k.options.Namespaces(r); len(namespaces) > 0 && !k.divided {
 			k.set.divide(k, namespaces)
 		}
@@ -114,6 +119,12 @@ func (k *kind) server() dynamic.ResourceInterface {
 	return k.options.Client.Resource(k.resource).Namespace(k.namespace)
 }
 
+func (k *kind) resolved(r schema.GroupVersionResource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.resource = r
+}
+
 // settle notes how an attempt ended and says how long to pause before the next.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	if context.Cause(ctx) != nil { // stopped or restarted: the error is of our own making
@@ -132,7 +143,7 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	case err == nil:
 		return pause
 	case isNotServed(err):
-		k.resource = schema.GroupVersionResource{}
+		k.resolved(schema.GroupVersionResource{})
 		k.continueAt("")
 	}
 	reason, message := classify(err)

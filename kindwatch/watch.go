@@ -51,6 +51,8 @@ func (k *kind) watch(ctx context.Context) error {
 			return nil
 		case <-holds.C:
 			working()
+		case u := <-k.reread:
+			k.takeReread(u)
 		case e, ok := <-w.ResultChan():
 			switch {
 			case !ok && works:

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
@@ -30,7 +31,7 @@ import (
 // linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions and Wishes.
+// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Wishes and Clock.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
@@ -53,6 +54,8 @@ type Options struct {
 	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
 	// OnUse is told when a kind begins to be watched and when it no longer is. It must not block.
 	OnUse func(gvk schema.GroupVersionKind, used bool)
+	// Clock paces how objects are read once more. Unset means the real one.
+	Clock clock.WithDelayedExecution
 }
 
 // Observer implements the Observe, Forget and Observation of a member.Cluster.
@@ -64,7 +67,7 @@ type Observer struct {
 	mu      sync.Mutex
 	holders map[schema.GroupVersionKind]map[types.NamespacedName]struct{}
 	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that still linger
-	rereads map[schema.GroupVersionKind]bool        // kinds that are about to be read again
+	rereads map[schema.GroupVersionKind]*rereads
 	linger  time.Duration
 	gather  time.Duration
 	used    int  // kinds in use, as counted in the metric
@@ -76,6 +79,9 @@ func New(ctx context.Context, o Options) *Observer {
 	if o.Conventions == nil {
 		o.Conventions = func(schema.GroupVersionKind) health.Conventions { return health.Conventions{} }
 	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if o.Wishes == nil {
 		o.Wishes = func(hubv1.ObjectIdentity) *health.Wishes { return nil }
 	}
@@ -83,7 +89,7 @@ func New(ctx context.Context, o Options) *Observer {
 		ctx: ctx, options: o, linger: linger, gather: gather,
 		holders: map[schema.GroupVersionKind]map[types.NamespacedName]struct{}{},
 		ending:  map[schema.GroupVersionKind]*time.Timer{},
-		rereads: map[schema.GroupVersionKind]bool{},
+		rereads: map[schema.GroupVersionKind]*rereads{},
 	}
 	ob.watches = kindwatch.New(kindwatch.Options{
 		Client:        o.Client,
@@ -226,7 +232,7 @@ func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
 	if after != nil && after.common.Value().wishes != ob.options.Wishes(after.identity()) {
-		ob.reread(after.common.Value().gvk) // they changed since the object was looked at
+		ob.reread(after.common.Value().gvk, keyOf(after)) // they changed since the object was looked at
 	}
 	switch {
 	case after == nil && before == nil:

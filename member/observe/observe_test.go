@@ -3,7 +3,9 @@ package observe_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -78,17 +81,20 @@ type world struct {
 	ns       string
 
 	wishes atomic.Pointer[health.Wishes] // for every object
+	lists  atomic.Int32                  // first pages of lists that were asked for
 
 	mu     sync.Mutex
 	events []told
 	states int
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, edits ...func(*observe.Options)) *world {
 	t.Helper()
 	apiserver.Needed(t)
 	w := &world{T: t, ns: fmt.Sprintf("t-%d", counter.Add(1))}
-	client := dynamic.NewForConfigOrDie(apiServer)
+	counted := rest.CopyConfig(apiServer)
+	counted.Wrap(w.countLists)
+	client := dynamic.NewForConfigOrDie(counted)
 	w.objects = client.Resource(widgets).Namespace(w.ns)
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": w.ns}}}
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -97,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	w.observer = observe.New(ctx, observe.Options{
+	options := observe.Options{
 		Cluster: "m1", Client: client, HubUID: hubUID,
 		Resolve:     func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return widgets, nil },
 		Conventions: func(schema.GroupVersionKind) health.Conventions { return health.Conventions{HasStatus: true} },
@@ -118,8 +124,27 @@ func newWorld(t *testing.T) *world {
 			defer w.mu.Unlock()
 			w.states++
 		},
-	})
+	}
+	for _, edit := range edits {
+		edit(&options)
+	}
+	w.observer = observe.New(ctx, options)
 	return w
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func (w *world) countLists(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		query := req.URL.Query()
+		if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/widgets") && query.Get("watch") == "" && query.Get("continue") == "" {
+			w.lists.Add(1)
+		}
+		return next.RoundTrip(req)
+	})
 }
 
 // apply sends what the hub would send.
@@ -342,6 +367,99 @@ func TestChangedWishesNeedNoWriteOnTheMember(t *testing.T) {
 	w.expect(told{name: "web"})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.HealthReason != health.ReasonStatusMissing {
 		t.Errorf("health is %s, %s: want what the conventions say", o.Health, o.HealthReason)
+	}
+}
+
+func TestFewObjectsAreAskedForOneByOneAfterAChangeOfWishes(t *testing.T) {
+	w := newWorld(t)
+	w.observer.SetGather(time.Millisecond)
+	w.apply("web", 3)
+	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.observer.Observe(widget, w.key())
+	w.until("the first health", func() bool { return w.health("web") == hubv1.HealthHealthy })
+	for range 5 {
+		w.rejudge("object.spec.size > 5", "web")
+		w.until("the second health", func() bool { return w.health("web") == hubv1.HealthDegraded })
+		w.rejudge("object.spec.size > 2", "web")
+		w.until("the third health", func() bool { return w.health("web") == hubv1.HealthHealthy })
+	}
+	if n := w.lists.Load(); n != 1 {
+		t.Errorf("the kind was listed %d times", n)
+	}
+}
+
+func TestAKindIsListedOnceAMinuteForChangedWishes(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, func(o *observe.Options) { o.Clock = now })
+	small := newWorld(t) // another tenant
+	small.observer = w.observer
+	small.apply("web", 3)
+	var many []string
+	for i := range 60 {
+		many = append(many, fmt.Sprintf("web-%d", i))
+		w.apply(many[i], 3)
+	}
+	last := many[len(many)-1]
+	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.observer.Observe(widget, w.key())
+	w.until("the first health", func() bool {
+		return w.health(last) == hubv1.HealthHealthy && small.health("web") == hubv1.HealthHealthy
+	})
+
+	w.rejudge("object.spec.size > 5", many...)
+	w.until("the list that comes at once", func() bool {
+		now.Step(100 * time.Millisecond)
+		return w.lists.Load() == 2 && w.health(last) == hubv1.HealthDegraded
+	})
+	listed := now.Now()
+	for _, expression := range []string{"object.spec.size > 2", "object.spec.size > 6", "object.spec.size > 1"} {
+		w.rejudge(expression, many...)
+		small.reread("web")
+		want := hubv1.HealthHealthy
+		if expression == "object.spec.size > 6" {
+			want = hubv1.HealthDegraded
+		}
+		w.until("the health of the other tenant's object", func() bool {
+			now.Step(100 * time.Millisecond)
+			return small.health("web") == want
+		})
+	}
+	if since := now.Since(listed); since > 50*time.Second {
+		t.Fatalf("the test took %s", since)
+	}
+	if n := w.lists.Load(); n != 2 || w.health(last) != hubv1.HealthDegraded {
+		t.Errorf("the kind was listed %d times, and the health is %s", n, w.health(last))
+	}
+	now.SetTime(listed.Add(58 * time.Second))
+	if n := w.lists.Load(); n != 2 {
+		t.Errorf("the kind was listed %d times within a minute", n)
+	}
+	w.until("the next list", func() bool {
+		now.Step(100 * time.Millisecond)
+		return w.lists.Load() == 3 && w.health(last) == hubv1.HealthHealthy
+	})
+	if now.Since(listed) < 59*time.Second {
+		t.Errorf("the next list came after %s", now.Since(listed))
+	}
+}
+
+// health is that of an object as it was last observed.
+func (w *world) health(name string) hubv1.Health {
+	o, _, _ := w.observer.Observation(widget, types.NamespacedName{Namespace: w.ns, Name: name})
+	return o.Health
+}
+
+// rejudge changes the wishes, and tells the observer of the objects for which they are others now.
+func (w *world) rejudge(expression string, names ...string) {
+	w.Helper()
+	w.wishes.Store(wish(w.T, expression))
+	w.reread(names...)
+}
+
+// reread tells the observer of other wishes for objects.
+func (w *world) reread(names ...string) {
+	for _, name := range names {
+		w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name})
 	}
 }
 

@@ -1,25 +1,43 @@
 package observe
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// gather is how long changed wishes wait for others of the same kind: a change of a placement comes as one of each of its objects.
-const gather = time.Second
+const (
+	// gather is how long changed wishes wait for others of the same kind: a change of a placement comes as one of each of its objects.
+	gather = time.Second
+	// mostReread objects of a kind are asked for one by one in such a time.
+	mostReread = 50
+	// relistEvery is how often a kind is listed for the sake of wishes. A list costs all who have objects of the kind.
+	relistEvery = time.Minute
+)
 
-// Reread looks once more at the objects of a kind if the wishes for one of them are others than those by which it was read. Of an
-// object only its observation is kept, so that it has to be asked for: in one list for all objects of the kind.
+// rereads are the objects of a kind that are to be read by other wishes. Of an object only its observation is kept, so that it has to be asked
+// for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant with many does not hold up the others. For the rest
+// the kind is listed: the first time at once, and then once in relistEvery.
+type rereads struct {
+	objects map[types.NamespacedName]struct{}
+	running bool // a round comes, or goes on
+	listing bool // a list comes
+	listed  time.Time
+}
+
+// Reread looks once more at an object if the wishes for it are others than those by which it was read.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))
 		if r, ok := object.(*record); ok && r.common.Value().wishes != ob.options.Wishes(id) {
-			ob.reread(gvk)
+			ob.reread(gvk, keyOf(r))
 		}
 	}
 }
@@ -36,19 +54,75 @@ func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersion
 	return versions
 }
 
-func (ob *Observer) reread(gvk schema.GroupVersionKind) {
+func (ob *Observer) reread(gvk schema.GroupVersionKind, object types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
-	if ob.rereads[gvk] || ob.ended {
+	if ob.ended {
 		return
 	}
-	ob.rereads[gvk] = true
-	time.AfterFunc(ob.gather, func() {
-		ob.mu.Lock()
-		delete(ob.rereads, gvk)
-		ob.mu.Unlock()
-		ob.watches.Relist(gvk)
-	})
+	r := ob.rereads[gvk]
+	if r == nil {
+		r = &rereads{objects: map[types.NamespacedName]struct{}{}}
+		ob.rereads[gvk] = r
+	}
+	r.objects[object] = struct{}{}
+	if !r.running {
+		r.running = true
+		ob.options.Clock.AfterFunc(ob.gather, func() { go ob.rereadRound(gvk, r) })
+	}
+}
+
+// rereadRound asks for the objects that are due, and leaves to the list what is too much or could not be read.
+func (ob *Observer) rereadRound(gvk schema.GroupVersionKind, r *rereads) {
+	ob.mu.Lock()
+	due := slices.Collect(maps.Keys(r.objects))
+	clear(r.objects)
+	ob.mu.Unlock()
+	few, left := split(due)
+	for i, object := range few {
+		if err := ob.watches.Reread(ob.ctx, gvk, object.Namespace, object.Name); err != nil {
+			left = len(few) - i
+			break
+		}
+	}
+	ob.mu.Lock()
+	defer ob.mu.Unlock()
+	if left > 0 && !r.listing && !ob.ended {
+		r.listing = true
+		ob.options.Clock.AfterFunc(max(0, relistEvery-ob.options.Clock.Since(r.listed)), func() { go ob.relist(gvk, r) })
+	}
+	r.running = len(r.objects) > 0 && !ob.ended
+	if r.running {
+		ob.options.Clock.AfterFunc(ob.gather, func() { go ob.rereadRound(gvk, r) })
+	}
+}
+
+func (ob *Observer) relist(gvk schema.GroupVersionKind, r *rereads) {
+	ob.mu.Lock()
+	r.listing, r.listed = false, ob.options.Clock.Now()
+	ob.mu.Unlock()
+	ob.watches.Relist(gvk)
+}
+
+// split returns the objects to be asked for one by one, and how many are left. All objects of a namespace are among the former, or none is.
+func split(objects []types.NamespacedName) (few []types.NamespacedName, left int) {
+	byNamespace := map[string][]types.NamespacedName{}
+	for _, o := range objects {
+		byNamespace[o.Namespace] = append(byNamespace[o.Namespace], o)
+	}
+	groups := slices.SortedFunc(maps.Values(byNamespace), func(a, b []types.NamespacedName) int { return len(a) - len(b) })
+	for _, group := range groups {
+		if len(few)+len(group) <= mostReread {
+			few = append(few, group...)
+		} else {
+			left += len(group)
+		}
+	}
+	return few, left
+}
+
+func keyOf(r *record) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.GetNamespace(), Name: r.GetName()}
 }
 
 func identity(gvk schema.GroupVersionKind, o metav1.Object) hubv1.ObjectIdentity {

@@ -1,0 +1,84 @@
+package kindwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
+)
+
+var errNotFollowed = errors.New("the kind is not followed at the moment")
+
+// Reread asks for one object that is known and puts it through Transform once more, as when Transform would make something else of it. The
+// handler is told. It does nothing about an object that has changed: the watch will bring it.
+func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) error {
+	k := s.part(gvk, namespace)
+	if k == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.options.ListTimeout)
+	defer cancel()
+	kept, done := answer.Keep(ctx)
+	defer done()
+	u, err := k.get(kept, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = k.hand(ctx, u)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s once more: %w", gvk.Kind, Key(namespace, name), err)
+	}
+	return nil
+}
+
+func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	k.mu.RLock()
+	resource := k.resource
+	k.mu.RUnlock()
+	switch {
+	case resource.Empty():
+		return nil, errNotFollowed
+	case namespace == "":
+		return k.options.Client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+	}
+	return k.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// hand gives the object to run, which takes it up while it watches.
+func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
+	select {
+	case k.reread <- u:
+		return nil
+	case <-ctx.Done():
+		return errNotFollowed
+	case <-k.ctx.Done():
+		return nil
+	}
+}
+
+// takeReread takes up an object that was read once more, if it is the very version that is known.
+func (k *kind) takeReread(u *unstructured.Unstructured) {
+	key := Key(u.GetNamespace(), u.GetName())
+	k.mu.RLock()
+	old := k.objects[key]
+	k.mu.RUnlock()
+	if !same(old, u) {
+		return
+	}
+	object := k.transform(u)
+	if object == nil {
+		return
+	}
+	k.mu.Lock()
+	k.objects[key] = object
+	k.mu.Unlock()
+	k.tell(change{old, object})
+}
