@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/hub/certificate"
 	"github.com/hanse-dev/hanse/hub/policystatus"
@@ -24,16 +26,47 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// WebhookName is the name of the ValidatingWebhookConfiguration, WebhookSecret that of the Secret with its certificate. The chart makes
-// both.
+// WebhookName is the name of the ValidatingWebhookConfiguration, WebhookSecret that of the Secret with the certificate of webhook and metrics.
+// The chart makes both.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"
 )
 
+// MetricsName is the DNS name that the certificate of the metrics is for.
+const MetricsName = "hanse-hub-metrics." + hubv1.SystemNamespace + ".svc"
+
+func (o *Options) reviews() bool { return o.WebhookAddress != "" && o.WebhookAddress != "0" }
+
+func (o *Options) securesMetrics() bool {
+	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
+}
+
+// addCertificate keeps one certificate for the webhook and the metrics, in every replica. Nil if there is neither.
+func addCertificate(mgr manager.Manager, o Options) (*certificate.Keeper, error) {
+	options := certificate.Options{
+		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Path: admission.Path,
+		Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret},
+	}
+	if o.reviews() {
+		options.Configuration, options.Names = WebhookName, slices.Clone(o.WebhookNames)
+	}
+	if o.securesMetrics() {
+		options.Names = append(options.Names, MetricsName)
+	}
+	if len(options.Names) == 0 {
+		return nil, nil
+	}
+	keeper := certificate.New(options)
+	if err := mgr.Add(keeper); err != nil {
+		return nil, fmt.Errorf("adding the certificate of webhook and metrics: %w", err)
+	}
+	return keeper, nil
+}
+
 // addAdmission serves the webhook that reviews policies, in every replica.
-func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds *served.Kinds) error {
-	if o.WebhookAddress == "" || o.WebhookAddress == "0" {
+func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds *served.Kinds, keeper *certificate.Keeper) error {
+	if !o.reviews() {
 		return nil
 	}
 	host, digits, err := net.SplitHostPort(o.WebhookAddress)
@@ -44,10 +77,6 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 	if err != nil || port < 1 {
 		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
 	}
-	keeper := certificate.New(certificate.Options{
-		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Configuration: WebhookName, Names: o.WebhookNames, Path: admission.Path,
-		Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret},
-	})
 	reviewer := admission.New(admission.Options{
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Values, Readable: policystatus.Readable,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
@@ -61,10 +90,8 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
 		return fmt.Errorf("adding the readiness probe of the webhook: %w", err)
 	}
-	for _, r := range []manager.Runnable{keeper, server} {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("adding %T: %w", r, err)
-		}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook: %w", err)
 	}
 	return nil
 }

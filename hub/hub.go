@@ -17,6 +17,7 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -37,6 +38,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/certificate"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/membership"
@@ -66,7 +68,8 @@ type Options struct {
 	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
 	HealthAddress, MetricsAddress string
-	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics.
+	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName under the CA in the Secret
+	// WebhookSecret.
 	MetricsSecure bool
 	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not answer before it is tainted
 	// NoExecute. Confirmed is not to be set.
@@ -99,8 +102,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	f := &fence{now: time.Now, lapsed: func() bool { return false }}
-	mgr, err := newManager(config, o, f)
+	var keeper *certificate.Keeper // of the metrics' certificate; it needs the manager
+	mgr, err := newManager(config, o, f, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return keeper.GetCertificate(hello) })
 	if err != nil {
+		return err
+	}
+	if keeper, err = addCertificate(mgr, o); err != nil {
 		return err
 	}
 	views, err := listenForViews(o)
@@ -112,7 +119,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	f.lapsed = shards.coordinator.Lapsed
-	if err := addControllers(ctx, mgr, o, known, shards, views); err != nil {
+	if err := addControllers(ctx, mgr, o, known, shards, views, keeper); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -126,7 +133,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return nil
 }
 
-func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, error) {
+func newManager(config *rest.Config, o Options, f *fence, certificateOf func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -139,8 +146,9 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 	lease.Wrap(f.renewals)
 	config.Wrap(f.guard)
 	metrics := metricsserver.Options{BindAddress: o.MetricsAddress}
-	if o.MetricsSecure {
+	if o.securesMetrics() {
 		metrics.SecureServing = true
+		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.GetCertificate = tls.VersionTLS12, certificateOf }}
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	mgr, err := manager.New(config, manager.Options{
@@ -171,7 +179,7 @@ func newManager(config *rest.Config, o Options, f *fence) (manager.Manager, erro
 }
 
 // addControllers makes every part of the hub and tells each whom to wake.
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts hubFacts, shards *shards, views *memberview.Server) error {
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts hubFacts, shards *shards, views *memberview.Server, keeper *certificate.Keeper) error {
 	hubUID := facts.uid
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
@@ -256,7 +264,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		func() error { return mgr.Add(known) },
 		func() error { return mgr.Add(everywhere(lost.run)) },
 		func() error { return mgr.Add(manager.RunnableFunc(known.Lead)) },
-		func() error { return addAdmission(mgr, o, store, hubKinds) },
+		func() error { return addAdmission(mgr, o, store, hubKinds, keeper) },
 		func() error { return addViews(mgr, views, f, dispatcher, known, shards) },
 		func() error { return mgr.Add(store) },
 		func() error {

@@ -1,5 +1,5 @@
-// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and the path by which the
-// hub knows who may ask (path.go).
+// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and Prometheus the hub whose
+// metrics it reads; and the path by which the hub knows who may ask (path.go).
 //
 // The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the webhooks of one
 // ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is missing, so that no replica waits for
@@ -50,18 +50,18 @@ const (
 // ErrNone means that there is no certificate yet.
 var ErrNone = errors.New("the certificate is not there yet")
 
-// Options of a Keeper. All but Clock are required.
+// Options of a Keeper. All but Configuration and Clock are required.
 type Options struct {
 	// Reader reads uncached, Client writes.
 	Reader client.Reader
 	Client client.Client
 	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a wider role.
 	Secret types.NamespacedName
-	// Configuration is the name of the ValidatingWebhookConfiguration.
+	// Configuration is the name of the ValidatingWebhookConfiguration. Empty means that there is no webhook.
 	Configuration string
 	// Path at which the webhook is served, but for its random part.
 	Path string
-	// Names are the DNS names by which the API server calls the hub.
+	// Names are the DNS names by which the hub is called. The certificate in use stays for as long as it has all of them.
 	Names []string
 	Clock clock.PassiveClock
 }
@@ -196,6 +196,9 @@ func (k *Keeper) current(bundle []byte) []byte {
 
 // inject makes the CA and the path those of every webhook. Without a configuration there is none.
 func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
+	if k.options.Configuration == "" {
+		return nil
+	}
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
 	err := k.options.Reader.Get(ctx, types.NamespacedName{Name: k.options.Configuration}, &config)
 	missing := apierrors.IsNotFound(err)

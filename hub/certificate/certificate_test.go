@@ -244,3 +244,25 @@ func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
 		t.Errorf("got %v: it is served although nobody may trust it", err)
 	}
 }
+
+// TestACertificateWithoutAWebhook is for metrics alone, beside a replica with both.
+func TestACertificateWithoutAWebhook(t *testing.T) {
+	w := newWorld(t)
+	const metrics = "hanse-hub-metrics.hanse-system.svc"
+	alone := certificate.New(certificate.Options{
+		Reader: w.client, Client: w.client, Names: []string{metrics}, Clock: w.clock,
+		Secret: types.NamespacedName{Namespace: "hanse-system", Name: "hanse-hub-webhook"},
+	})
+	if err := w.look(alone).VerifyHostname(metrics); err != nil {
+		t.Error(err)
+	}
+	if ca := w.config().Webhooks[0].ClientConfig.CABundle; len(ca) > 0 {
+		t.Errorf("the configuration was written: %s", ca)
+	}
+	both := w.look(w.replica(name, metrics)) // which makes another certificate, with both names
+	w.trusts(both, name)
+	w.trusts(both, metrics)
+	if again := w.look(alone); !again.Equal(both) {
+		t.Errorf("the replica for metrics serves one for %v", again.DNSNames)
+	}
+}

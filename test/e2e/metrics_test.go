@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,11 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS, to whom the chart's reader role is bound.
+// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS under the CA of the webhook, to whom the chart's reader role is bound.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	ctx := t.Context()
 	h, err := suite.StartHub(ctx, "hub-metrics", "--metrics-secure=true")
@@ -33,7 +35,21 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-hub-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: "scraper"}},
 	}))
-	scrape := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the process signs its own certificate, as the chart's ServiceMonitor knows
+	// As the chart's ServiceMonitor has it: the CA in the Secret, and the name of the Service.
+	authorities := x509.NewCertPool()
+	eventually(t, normal, func() error {
+		var secret corev1.Secret
+		if err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret); err != nil {
+			return err
+		}
+		if !authorities.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+			return fmt.Errorf("the Secret has no CA yet")
+		}
+		return nil
+	})
+	scrape := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: "hanse-hub-metrics.hanse-system.svc",
+	}}}
 	url := strings.Replace(h.Metrics, "http://", "https://", 1)
 
 	tests := map[string]struct {

@@ -11,6 +11,11 @@
 {{- if and .Values.webhook.enabled (or .Values.webhook.url (gt (int .Values.replicas) 0)) -}}true{{- end -}}
 {{- end -}}
 
+{{/* Not empty if the hub keeps a certificate: for the webhook, for metrics, or for both. */}}
+{{- define "hanse-hub.certificate" -}}
+{{- if or (include "hanse-hub.webhook" .) .Values.metrics.enabled -}}true{{- end -}}
+{{- end -}}
+
 {{- define "hanse-hub.selectorLabels" -}}
 app.kubernetes.io/name: hanse-hub
 app.kubernetes.io/instance: {{ .Release.Name }}
