@@ -49,6 +49,10 @@ notes hanse-member full-values.yaml !WARNING
 notes hanse-member risky-values.yaml "secrets: it reads every Secret"
 notes hanse-member risky-values.yaml "apps/deployments: it runs pods in kube-system"
 notes hanse-member risky-values.yaml !configmaps
+notes hanse-member risky-values.yaml !batch/jobs
+says hanse-member risky-values.yaml "namespace: shop"
+says hanse-hub full-values.yaml "--federated-namespaces=secrets=shop,blog"
+says hanse-hub full-values.yaml "namespace: blog"
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
 says hanse-hub "" 169.254.0.0/16

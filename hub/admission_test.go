@@ -73,7 +73,7 @@ func startReviewing(t *testing.T) *reviewing {
 	must(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
+	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), nil)
 	must(t, err)
 	kinds, err := newHubKinds(ctx, mgr.GetConfig())
 	must(t, err)

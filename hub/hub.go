@@ -80,6 +80,8 @@ type Options struct {
 	Guard schedule.Guard
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
+	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read in all of them.
+	FederatedNamespaces map[schema.GroupResource][]string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
 	// API server calls it.
 	WebhookAddress string
@@ -181,7 +183,7 @@ func newManager(config *rest.Config, o Options, f *fence, certificateOf func(*tl
 // addControllers makes every part of the hub and tells each whom to wake.
 func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts hubFacts, shards *shards, views *memberview.Server, keeper *certificate.Keeper) error {
 	hubUID := facts.uid
-	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader())
+	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), o.FederatedNamespaces)
 	if err != nil {
 		return err
 	}

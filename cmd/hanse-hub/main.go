@@ -2,15 +2,18 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -47,6 +50,9 @@ func run() error {
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0", "Address of the webhook that reviews policies; 0 turns it off.")
 	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc", "DNS names, separated by commas, by which the hub's API server calls the webhook.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Label and annotation key prefixes, separated by commas, that never travel to members, beside the built-in ones.")
+	flag.Func("federated-namespaces", "RESOURCE=NAMESPACE,...: read objects of the resource, such as secrets or apps/deployments, in these namespaces only. May be given more than once; a resource that is not named is read in all.", func(text string) error {
+		return addNamespaces(&o, text)
+	})
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
@@ -98,6 +104,30 @@ func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	} else if config.Proxy == nil { // which client-go takes for the environment's
 		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
+}
+
+var errNamespaces = errors.New("want RESOURCE=NAMESPACE,..., such as secrets=shop or apps/deployments=shop,blog")
+
+// addNamespaces reads one value of --federated-namespaces.
+func addNamespaces(o *hub.Options, text string) error {
+	what, where, _ := strings.Cut(text, "=")
+	namespaces := list(where)
+	if what == "" || len(namespaces) == 0 {
+		return errNamespaces
+	}
+	resource := schema.GroupResource{Resource: what}
+	if group, name, found := strings.Cut(what, "/"); found {
+		resource = schema.GroupResource{Group: group, Resource: name}
+	}
+	if o.FederatedNamespaces == nil {
+		o.FederatedNamespaces = map[schema.GroupResource][]string{}
+	}
+	for _, namespace := range namespaces {
+		if !slices.Contains(o.FederatedNamespaces[resource], namespace) {
+			o.FederatedNamespaces[resource] = append(o.FederatedNamespaces[resource], namespace)
+		}
+	}
+	return nil
 }
 
 // list splits a flag.

@@ -18,6 +18,7 @@ import (
 type acceptance struct {
 	policy           hubv1.PlacementObject
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
+	watches          func(kind schema.GroupKind, namespace string) bool
 	hubRunsWorkloads bool
 	scalePath        func(schema.GroupKind) string // where the definition of a kind has the replicas, for messages
 }
@@ -44,6 +45,10 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: the hub does not serve %s; install its CustomResourceDefinition on the hub", i, gk), true
 		case state.Reason == hubv1.ReasonForbidden:
 			return notAccepted(hubv1.ReasonNotFederated, "resourceSelectors[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
+		}
+		if namespace := a.policy.GetNamespace(); namespace != "" && !a.watches(gk, namespace) {
+			return notAccepted(hubv1.ReasonNotFederated,
+				"resourceSelectors[%d]: the hub may not read %s in namespace %s; add it to the namespaces of the kind in the chart's value federatedKinds", i, gk, namespace), true
 		}
 		if replicas.NeedsPath(gk, &spec.Replicas) {
 			return notAccepted(hubv1.ReasonDivisionRefused, "resourceSelectors[%d]: %s", i, replicas.CheckKind(gk, spec, a.scalePath(gk))), true

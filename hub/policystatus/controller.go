@@ -29,6 +29,8 @@ type Templates interface {
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// Watches says whether the objects of a namespace are read.
+	Watches(gk schema.GroupKind, namespace string) bool
 	// OnChange and OnState register who is told of changes of objects and of kinds, before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))

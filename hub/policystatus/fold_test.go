@@ -171,10 +171,11 @@ func TestAcceptance(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	synced := kindwatch.State{Synced: true}
 	tests := map[string]struct {
-		spec   hubv1.PlacementSpec
-		state  kindwatch.State
-		want   metav1.Condition
-		wantOK bool
+		spec      hubv1.PlacementSpec
+		namespace string
+		state     kindwatch.State
+		want      metav1.Condition
+		wantOK    bool
 	}{
 		"a served kind is accepted": {
 			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}}, state: synced,
@@ -193,6 +194,14 @@ func TestAcceptance(t *testing.T) {
 			spec:  hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}},
 			state: kindwatch.State{Synced: true, Reason: hubv1.ReasonForbidden},
 			want:  metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonNotFederated}, wantOK: true,
+		},
+		"a kind that the hub may read in other namespaces": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}}, state: synced, namespace: "elsewhere",
+			want: metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonNotFederated}, wantOK: true,
+		},
+		"a kind that the hub may read in this namespace": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus}}, state: synced, namespace: "shop",
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
 		},
 		"a kind that the hub would act on": {
 			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{prometheus, role}}, state: synced,
@@ -247,7 +256,8 @@ func TestAcceptance(t *testing.T) {
 				tc.spec.Clusters.LabelSelector = &metav1.LabelSelector{}
 			}
 			a := acceptance{
-				policy:    &hubv1.Placement{Spec: tc.spec},
+				policy:    &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace}, Spec: tc.spec},
+				watches:   func(_ schema.GroupKind, namespace string) bool { return namespace == "shop" },
 				kinds:     func(schema.GroupKind) (kindwatch.State, bool) { return tc.state, true },
 				scalePath: func(schema.GroupKind) string { return ".spec.shards" },
 			}

@@ -45,6 +45,8 @@ type fakeTemplates struct {
 func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return nil, false
 }
+func (f *fakeTemplates) Watches(schema.GroupKind, string) bool { return true }
+
 func (f *fakeTemplates) OnChange(func(hubv1.ObjectIdentity))       {}
 func (f *fakeTemplates) OnState(onState func(gk schema.GroupKind)) { f.onState = onState }
 

@@ -54,7 +54,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (upda
 	was := *status.DeepCopy()
 
 	facts := acceptance{
-		policy: policy, kinds: p.Templates.State, hubRunsWorkloads: p.HubRunsWorkloads(),
+		policy: policy, kinds: p.Templates.State, watches: p.Templates.Watches, hubRunsWorkloads: p.HubRunsWorkloads(),
 		scalePath: func(kind schema.GroupKind) string { return p.ScalePath(ctx, kind) },
 	}
 	accepted, known := facts.condition()

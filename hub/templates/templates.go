@@ -57,8 +57,9 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached.
-func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
+// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached. Of the resources in namespaces, only objects in these
+// namespaces are templates.
+func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = requestTimeout
 	long := rest.CopyConfig(cfg)
@@ -84,8 +85,9 @@ func New(cfg *rest.Config, apiReader client.Reader) (*Store, error) {
 			defer cancel()
 			return s.resource(ctx, gvk.GroupKind())
 		},
-		Transform: s.keep,
-		Handler:   s.changed,
+		Namespaces: func(r schema.GroupVersionResource) []string { return namespaces[r.GroupResource()] },
+		Transform:  s.keep,
+		Handler:    s.changed,
 		OnState: func(gvk schema.GroupVersionKind, _ kindwatch.State) {
 			for _, f := range s.onState {
 				f(gvk.GroupKind())
@@ -220,6 +222,11 @@ func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 // State of a kind; false if it is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
+}
+
+// Watches says whether the objects of a namespace are read. It is true as long as that is not known.
+func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
+	return s.watches.Watches(unversioned(gk), namespace)
 }
 
 func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object) {

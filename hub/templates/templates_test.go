@@ -116,7 +116,12 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 
 func newStore(t *testing.T, c client.Client) *Store {
 	t.Helper()
-	s, err := New(hub, c)
+	return newStoreIn(t, c, nil)
+}
+
+func newStoreIn(t *testing.T, c client.Client, namespaces map[schema.GroupResource][]string) *Store {
+	t.Helper()
+	s, err := New(hub, c, namespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +185,31 @@ func TestAChangeOfNothingButTheStatusIsToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("object")
+}
+
+func TestOnlyTheObjectsOfNamedNamespacesAreTemplates(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	const group = "namespaces.example.com"
+	define(t, c, group)
+	ours, theirs := widget(group, "one"), widget(group, "one")
+	theirs.SetNamespace("kube-public")
+	for _, w := range []*unstructured.Unstructured{ours, theirs} {
+		if err := c.Create(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gk := idOf(ours).GroupKind()
+	s := newStoreIn(t, c, map[schema.GroupResource][]string{{Group: group, Resource: "widgets"}: {"default"}})
+	s.Want(sets.New(gk))
+	start(t, s)
+	synced(t, s)
+	if _, found := s.Head(idOf(ours)); !found || len(s.List(gk)) != 1 || !s.Watches(gk, "default") {
+		t.Errorf("known are %v", s.List(gk))
+	}
+	if _, found := s.Head(idOf(theirs)); found || s.Watches(gk, "kube-public") {
+		t.Error("an object of another namespace is known")
+	}
 }
 
 func TestWantedKindsAreKeptTrimmed(t *testing.T) {

@@ -59,7 +59,7 @@ func statusOf(err error) metav1.Status {
 }
 
 var (
-	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"`)
+	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 	// conflictManager reads the message of a conflict's cause: conflict with "manager" using apps/v1.
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
@@ -160,8 +160,12 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 		if group == "" {
 			group = "the core group"
 		}
+		where, what := "on this cluster", "the kind"
+		if m[4] != "" {
+			where, what = "in namespace "+m[4]+" of this cluster", "the kind, or this namespace of it,"
+		}
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
-			"the hub may not %s %s of %s on this cluster: add the kind to grantedKinds of the member's chart", m[1], m[2], group)
+			"the hub may not %s %s of %s %s: add %s to grantedKinds of the member's chart", m[1], m[2], group, where, what)
 	}
 	if strings.Contains(status.Message, "attempting to grant RBAC permissions") {
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster", t)

@@ -222,3 +222,46 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 	w.create(object(configMap, "t-none", "a", nil))
 	w.denied("a collection", hub.Resource(configMaps).Namespace("t-none").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), noLabel)
 }
+
+func TestAGrantForOneNamespaceWritesThereAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.ns + "-other"
+	w.create(object(namespace, "", other, nil))
+	user := theAccount + "-" + w.ns
+	grant := func(plural, ns string, o map[string]any) {
+		t.Helper()
+		o["apiVersion"], o["metadata"] = "rbac.authorization.k8s.io/v1", map[string]any{"name": "grant-" + w.ns}
+		r := schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: plural}
+		_, err := w.admin.Resource(r).Namespace(ns).Create(t.Context(), &unstructured.Unstructured{Object: o}, metav1.CreateOptions{})
+		w.must(err)
+	}
+	role := func(kind string, verbs ...any) map[string]any {
+		return map[string]any{"kind": kind, "rules": []any{map[string]any{"apiGroups": []any{widget.Group}, "resources": []any{"widgets"}, "verbs": verbs}}}
+	}
+	bind := func(kind, to string) map[string]any {
+		return map[string]any{
+			"kind": kind, "roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": to, "name": "grant-" + w.ns},
+			"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": user}},
+		}
+	}
+	grant("clusterroles", "", role("ClusterRole", "get", "list", "watch"))
+	grant("clusterrolebindings", "", bind("ClusterRoleBinding", "ClusterRole"))
+	grant("roles", w.ns, role("Role", "create", "patch", "delete"))
+	grant("rolebindings", w.ns, bind("RoleBinding", "Role"))
+	rule := func(verb string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{widget.Group}, Resources: []string{"widgets"}}
+	}
+	apiserver.AwaitRights(t, apiServer, user, "", rule("get"))
+	apiserver.AwaitRights(t, apiServer, user, w.ns, rule("patch"))
+	config := rest.CopyConfig(apiServer)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	w.applier = w.as(config, hubUID)
+
+	w.apply(w.intent(size1, "d1"), written)
+	w.withdraw(w.withdrawal(), result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, true, member.RetryNever})
+	out := w.apply(w.intentOf(object(widget, other, "web", spec(size1)), "d1"), failed(hubv1.ReasonForbidden, member.RetrySlowly))
+	if want := "in namespace " + other + " of this cluster: add the kind, or this namespace of it, to grantedKinds"; !strings.Contains(out.Message, want) {
+		t.Errorf("it says %q, not %q", out.Message, want)
+	}
+}

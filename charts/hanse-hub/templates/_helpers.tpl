@@ -49,3 +49,18 @@ capabilities:
 helm.sh/hook: pre-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
+
+{{/* The rules for one of federatedKinds. */}}
+{{- define "hanse-hub.federatedKind" -}}
+- apiGroups: {{ toJson .apiGroups }}
+  resources: {{ toJson .resources }}
+  verbs: [get, list, watch]
+{{- if .status }}
+- apiGroups: {{ toJson .apiGroups }}
+  resources:
+    {{- range .resources }}
+    - {{ . }}/status
+    {{- end }}
+  verbs: [patch]
+{{- end }}
+{{- end -}}
