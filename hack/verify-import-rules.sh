@@ -13,6 +13,7 @@ hanse=github.com/hanse-dev/hanse
 breaches=(
 	"api/v1alpha1     k8s.io/client-go/rest"
 	"source           k8s.io/client-go/rest"
+	"credential       k8s.io/client-go/rest"
 	"expression       k8s.io/client-go/rest"
 	"guard            k8s.io/client-go/rest"
 	"guard            $hanse/placement"
@@ -47,6 +48,8 @@ breaches=(
 	"member/granted   $hanse/member/apply"
 	"hub/memberview   $hanse/member/copies"
 	"hub/memberview   $hanse/member/granted"
+	"member/tokens    $hanse/member/apply"
+	"hub/membership   $hanse/member/tokens"
 )
 
 cd "$root"

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/member/children"
@@ -18,6 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/member/copies"
 	"github.com/hanse-dev/hanse/member/observe"
 	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/member/tokens"
 )
 
 // fleet puts the two sides of a member together: the link from member/connect, and what writes and watches through it.
@@ -109,6 +111,19 @@ func (f *fleet) copies() map[string]watchedCopies {
 	return out
 }
 
+// tokens are how the hub's own tokens on a member are made and revoked.
+func (f *fleet) tokens(name string) (membership.Tokens, error) {
+	c, err := f.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := c.(*memberCluster)
+	if !ok {
+		return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
+	}
+	return m.tokens, nil
+}
+
 // reread makes members look once more at an object, of whose status something else is wished now.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.mu.RLock()
@@ -126,9 +141,10 @@ type memberCluster struct {
 	*observe.Observer
 	*children.Finder
 	*copies.Lister
-	kinds *served.Kinds
-	name  string
-	isHub bool
+	kinds  *served.Kinds
+	tokens *tokens.Issuer
+	name   string
+	isHub  bool
 }
 
 var (

@@ -8,6 +8,7 @@
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  what placements and override policies come to
 //	                                            hub/epochs      how a restored hub tells newer copies
+//	member/tokens   makes and revokes the hub's tokens
 //	member/children finds what copies made      hub/shard       which replica works on which member
 //	                                            hub/memberview  what users may see of members
 //	                                            hub/admission   which policies the hub takes
@@ -56,6 +57,7 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/tokens"
 )
 
 // Options of the hub process.
@@ -243,6 +245,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	shards.changed = members.Wake
 	lost := &unclaimed{bindings: mgr.GetClient(), members: f.copies, changed: members.Wake}
 	members.CountUnclaimed(lost.of)
+	members.KeepTokens(f.tokens, events)
 
 	followTemplates(ctx, store, dispatcher, reporter)
 	scheduler.OnDecision(reporter.WakeDecided)
@@ -410,6 +413,7 @@ func joiner(known hubFacts, dispatcher *dispatch.Dispatcher, reporter *report.Re
 			return r.GroupVersionResource, r.Namespaced, err
 		}, known.uid, known.key, m.Observer.Await)
 		m.Finder = children.New(requests)
+		m.tokens = tokens.New(requests, known.uid)
 		return m, nil
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/source"
 )
 
@@ -232,6 +233,8 @@ type LinkState struct {
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
+	// InUse are the credentials that the link uses; zero while it uses none. Those of the kubeconfig are used once the cluster has taken them.
+	InUse credential.Credential
 	// TooLarge says which answer of the last minutes was larger than it may be; empty if none was.
 	TooLarge string
 	// LastHeard is when a watch of the cluster last delivered something, as of the last probe; zero if none has. An answer that a watch did

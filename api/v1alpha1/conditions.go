@@ -6,6 +6,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is acceptable and the cluster takes its credentials.
 	ConditionCredentialsValid = "CredentialsValid"
+	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left and they were not renewed. False if
+	// they were not renewed although they should have been, and more time is left. Absent while nothing is to be done.
+	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
 	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
 	ConditionTopologyChanged = "TopologyChanged"
 	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did not.
@@ -53,6 +56,9 @@ const (
 	ReasonClusterIDClaimed   = "ClusterIDClaimed"
 	ReasonLeaving            = "Leaving"
 	ReasonCredentialsTaken   = "CredentialsTaken"
+	ReasonRenewalRefused     = "RenewalRefused" // the cluster does not let the hub renew its token
+	ReasonRenewalFailed      = "RenewalFailed"  // the hub tries again
+	ReasonNotRenewable       = "NotRenewable"   // these credentials are not the hub's to renew
 	ReasonTopologyStable     = "TopologyStable"
 	ReasonNodesMoved         = "NodesMoved"
 	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: the member answers more than it may

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.connection.type`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes.ready`
+// +kubebuilder:printcolumn:name="Credentials-Until",type=string,priority=1,JSONPath=`.status.credentials.expireTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="the name of a MemberCluster is a DNS label of at most 63 characters"
 type MemberCluster struct {
@@ -201,6 +202,17 @@ const (
 	UnreachableAbandon WhenUnreachable = "Abandon"
 )
 
+// CredentialsOnLeave says what becomes of the hub's credentials on a cluster that leaves.
+// +kubebuilder:validation:Enum=Keep;Revoke
+type CredentialsOnLeave string
+
+const (
+	// CredentialsKeep leaves them valid.
+	CredentialsKeep CredentialsOnLeave = "Keep"
+	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to, so that the token is refused from then on.
+	CredentialsRevoke CredentialsOnLeave = "Revoke"
+)
+
 // LeavePolicy says what becomes of a cluster's objects when its MemberCluster is deleted.
 type LeavePolicy struct {
 	// policy is Orphan (the objects stay as they are, without marks of the hub) or Delete. Default Orphan.
@@ -219,6 +231,13 @@ type LeavePolicy struct {
 	// +optional
 	// +kubebuilder:default=Wait
 	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
+
+	// credentials is Keep or Revoke. With Revoke the hub revokes its token on the cluster as its last act there, if the cluster answers and the token
+	// is one of hansectl's; an event says whether it did. hansectl unjoin sets it. Default Keep: a MemberCluster that is deleted by mistake and made
+	// again finds its credentials valid.
+	// +optional
+	// +kubebuilder:default=Keep
+	Credentials CredentialsOnLeave `json:"credentials,omitempty"`
 }
 
 // MemberClusterStatus is what the hub last saw of a cluster.
@@ -291,11 +310,49 @@ type MemberClusterStatus struct {
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// conditions: Ready, CredentialsValid, TopologyChanged, Unclaimed, RemovalHeld.
+	// credentials says until when the credentials in use are valid. Unset before the cluster was reached.
+	// +optional
+	Credentials *CredentialsStatus `json:"credentials,omitempty"`
+
+	// conditions: Ready, CredentialsValid, CredentialsExpireSoon, TopologyChanged, Unclaimed, RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// CredentialsStatus says what is known of the credentials in use. It holds no part of them.
+type CredentialsStatus struct {
+	// id tells these credentials from others: 16 hexadecimal digits of a digest. With it in the annotation hanse.dev/rotate-credentials, the hub
+	// replaces them.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	ID string `json:"id"`
+
+	// issueTime is from when they are valid. Unset: they do not say so.
+	// +optional
+	IssueTime *metav1.Time `json:"issueTime,omitempty"`
+
+	// expireTime is until when they are valid. Unset: for ever, or they do not say so.
+	// +optional
+	ExpireTime *metav1.Time `json:"expireTime,omitempty"`
+
+	// tokenSecret is the Secret in the cluster's namespace hanse-system with which the token ends. Unset: there is none of hansectl's.
+	// +optional
+	TokenSecret *TokenSecret `json:"tokenSecret,omitempty"`
+}
+
+// TokenSecret is a Secret on a cluster to which a token is bound.
+type TokenSecret struct {
+	// name of the Secret: hanse-token-a to hanse-token-d, or hanse-token of a token that does not expire.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// uid of the Secret. Unset of a token that does not expire.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
 }
 
 // DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and cannot go on when it

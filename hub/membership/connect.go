@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 // capacityInterval is the least time between two writes whose only news are nodes and what they offer.
@@ -41,9 +43,23 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 		r.withoutLink(run, hubv1.ReasonSecretMissing,
 			fmt.Sprintf("Secret %s has no key %s, which spec.connection.direct.kubeconfigSecretRef names: put the member's kubeconfig there", key, ref.Key))
 	default:
-		run.kubeconfig = secret.Data[ref.Key]
+		run.kubeconfig, run.secret = secret.Data[ref.Key], &secret
+		run.stored = credentialOf(run.kubeconfig)
 	}
 	return ctrl.Result{}, nil
+}
+
+// credentialOf returns what is known of the credentials in a kubeconfig; zero if it cannot be read, which the link says.
+func credentialOf(kubeconfig []byte) credential.Credential {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil || config.Contexts[config.CurrentContext] == nil {
+		return credential.Credential{}
+	}
+	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	if user == nil {
+		return credential.Credential{}
+	}
+	return credential.Of(user.Token, string(user.ClientCertificateData))
 }
 
 // withoutLink ends the link and says why there is none.

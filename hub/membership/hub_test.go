@@ -83,6 +83,8 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	}
 	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), links, hubID, grace)
 	links.onChange = reconciler.Wake
+	reconciler.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	reconciler.KeepTokens(func(cluster string) (Tokens, error) { return issuer(cluster), nil }, nil)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
 	}
@@ -131,6 +133,9 @@ func (l *fakeLinks) State(cluster string) (member.LinkState, bool) {
 		return member.LinkState{}, false
 	}
 	s, ok := l.states[w.kubeconfig]
+	if inUse := credentialOf([]byte(w.kubeconfig)); !ok && inUse.ID != "" { // a kubeconfig that is taken as it is
+		return using(cluster, inUse), true
+	}
 	if !ok {
 		s = connecting
 	}

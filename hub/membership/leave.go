@@ -66,6 +66,9 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
+	if over, result, err := r.revokeLast(ctx, run); err != nil || !over {
+		return result, err
+	}
 	r.links.Remove(run.cluster.Name)
 	controllerutil.RemoveFinalizer(run.cluster, hubv1.WithdrawFinalizer)
 	run.released = true

@@ -9,6 +9,7 @@
 //     that a change would move objects.
 //   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those that are there. What
 //     becomes of them is for their placements to say.
+//   - A token of hansectl's is renewed in time and its predecessor revoked when the link uses the new one. A leaving cluster's is revoked if that is asked for.
 //   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A link that is being
 //     made after a restart leaves the status as it is.
 package membership
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -58,6 +61,12 @@ type Reconciler struct {
 	// unclaimed returns how many copies on a cluster no binding claims; false if they were not counted.
 	unclaimed func(cluster string) (int, bool)
 
+	// tokens makes and revokes tokens on a cluster; nil if none are.
+	tokens  func(cluster string) (Tokens, error)
+	events  events.EventRecorder
+	errands *errands
+	now     func() time.Time
+
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 
 	mu sync.Mutex
@@ -70,11 +79,13 @@ type Reconciler struct {
 // New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not answer before its taint
 // takes objects away from it.
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
-	return &Reconciler{
-		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace,
+	r := &Reconciler{
+		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
 		refused: map[string]refused{}, capacityWritten: map[string]time.Time{}, sightWritten: map[string]time.Time{},
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
+	r.errands = newErrands(func() time.Time { return r.now() }, r.Wake)
+	return r
 }
 
 // CountUnclaimed sets who says how many copies on a cluster no binding claims; false if they were not counted. It is to be called before
@@ -139,7 +150,10 @@ func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.Memb
 type run struct {
 	cluster, before *hubv1.MemberCluster // before as it was last read or written
 
-	kubeconfig []byte // set by readKubeconfig; nil if there is none, and then there is no link
+	// Set by readKubeconfig. kubeconfig is nil if there is none, and then there is no link; stored are its credentials.
+	kubeconfig []byte
+	stored     credential.Credential
+	secret     *corev1.Secret // nil if there is none
 	// settled is true if a step has said what Ready is, so that the link is not asked.
 	settled bool
 	// state is set by observe, if there is a link.
@@ -165,7 +179,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // it wakes when this replica takes it
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.sight}
+	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.sight}
 	if !cluster.DeletionTimestamp.IsZero() {
 		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.sight}
 	}
@@ -241,4 +255,6 @@ func (r *Reconciler) forget(cluster string) {
 	delete(r.refused, cluster)
 	delete(r.capacityWritten, cluster)
 	delete(r.sightWritten, cluster)
+	r.errands.forget(cluster)
+	credentialsExpiry.DeleteLabelValues(cluster)
 }

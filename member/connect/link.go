@@ -109,7 +109,7 @@ func (l *link) setState(s member.LinkState) {
 
 func sameButLastHeard(a, b member.LinkState) bool {
 	return a.Ready == b.Ready && a.Reason == b.Reason && a.Message == b.Message &&
-		a.TooLarge == b.TooLarge &&
+		a.TooLarge == b.TooLarge && a.InUse == b.InUse &&
 		a.Credentials == b.Credentials && a.CredentialsReason == b.CredentialsReason && a.CredentialsMessage == b.CredentialsMessage &&
 		equality.Semantic.DeepEqual(a.Facts, b.Facts)
 }

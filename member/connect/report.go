@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -20,13 +21,16 @@ const (
 // report makes what the runner knows the link's state.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
-	tooLarge := ""
+	tooLarge, inUse := "", credential.Credential{}
 	if r.engaged != nil {
 		tooLarge = r.engaged.line.lately()
 	}
+	if r.inUse != nil {
+		inUse = r.inUse.credential
+	}
 	r.link.setState(member.LinkState{
-		TooLarge: tooLarge,
-		Ready:    ready.status, Reason: ready.reason, Message: ready.message,
+		TooLarge: tooLarge, InUse: inUse,
+		Ready: ready.status, Reason: ready.reason, Message: ready.message,
 		Credentials: creds.status, CredentialsReason: creds.reason, CredentialsMessage: creds.message,
 		LastHeard: r.lastHeard,
 		Facts:     r.latest,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/credential"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -137,24 +138,26 @@ func (c *pooledConn) Close() error {
 
 // session is one set of credentials and the connections that use it.
 type session struct {
-	target target
-	pool   *pool
+	target     target
+	credential credential.Credential
+	pool       *pool
 }
 
 // openSession takes over the connections of before if only the token differs. It dials nothing yet.
 func openSession(t target, before *session, proxy proxyFunc) (*session, error) {
+	known := credential.Of(t.token, t.cert)
 	if before != nil {
 		same := t
 		same.token = before.target.token
 		if same == before.target {
-			return &session{target: t, pool: before.pool}, nil
+			return &session{target: t, credential: known, pool: before.pool}, nil
 		}
 	}
 	p, err := newPool(t, proxy)
 	if err != nil {
 		return nil, err
 	}
-	return &session{target: t, pool: p}, nil
+	return &session{target: t, credential: known, pool: p}, nil
 }
 
 // line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.

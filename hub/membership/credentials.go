@@ -1,0 +1,216 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
+)
+
+// revokeTries is how often a leaving cluster is asked to revoke the hub's token.
+const revokeTries = 3
+
+var credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "hanse_member_credentials_expiry_timestamp_seconds",
+	Help: "When the credentials of a member in use expire, in seconds since 1970. Absent for credentials that do not.",
+}, []string{"cluster"})
+
+func init() { metrics.Registry.MustRegister(credentialsExpiry) }
+
+// Tokens makes and revokes tokens of the hub on one cluster.
+type Tokens interface {
+	// Issue returns a token that is bound to a new Secret.
+	Issue(ctx context.Context, life time.Duration) (string, error)
+	// Revoke deletes the Secret that a token is bound to. With a uid another one of that name is left alone.
+	Revoke(ctx context.Context, secret, uid string) error
+}
+
+// KeepTokens sets how tokens are made on a cluster, and where events go. Without it no credentials are renewed or revoked. It is to be called before
+// SetupWithManager.
+func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorder events.EventRecorder) {
+	r.tokens, r.events = of, recorder
+}
+
+// credentials says until when the credentials in use are valid, revokes the token that they replaced, and renews them in time. Before the link has used any,
+// the status stays as it was.
+func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
+	if run.settled || run.state == nil || run.state.InUse.ID == "" {
+		return ctrl.Result{}, nil
+	}
+	inUse, status := run.state.InUse, &run.cluster.Status
+	measureExpiry(run.cluster.Name, inUse)
+	if old := replaced(status.Credentials, inUse); old != nil && r.tokens != nil {
+		state := r.errands.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
+		if !state.done && !apierrors.IsForbidden(state.err) {
+			return ctrl.Result{RequeueAfter: state.wait}, nil // the status goes on naming it
+		}
+		if !state.done {
+			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", fmt.Sprintf(
+				"the cluster does not let the hub revoke the token that was replaced: delete Secret %s/%s there", hubv1.SystemNamespace, old.Name))
+		}
+	}
+	if before := status.Credentials; before == nil || before.ID != inUse.ID {
+		status.Credentials = credentialsStatus(inUse)
+	}
+	return r.renew(ctx, run)
+}
+
+func measureExpiry(cluster string, c credential.Credential) {
+	if c.Expires.IsZero() {
+		credentialsExpiry.DeleteLabelValues(cluster)
+		return
+	}
+	credentialsExpiry.WithLabelValues(cluster).Set(float64(c.Expires.Unix()))
+}
+
+func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		tokens, err := r.tokens(cluster)
+		if err != nil {
+			return "", err
+		}
+		return "", tokens.Revoke(ctx, secret.Name, secret.UID)
+	}
+}
+
+// renew asks the cluster for a new token if it is time, and writes it into the Secret. The link takes it up from there like any other.
+func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
+	inUse := run.state.InUse
+	d := renewal{
+		cluster: run.cluster.Name, inUse: inUse, stored: run.stored, refused: run.state.Credentials == metav1.ConditionFalse,
+		ours:  run.secret.Labels[hubv1.ManagedByLabel] == hubv1.ManagedByHansectl,
+		asked: run.cluster.Annotations[hubv1.RotateCredentialsAnnotation] == inUse.ID, now: r.now(),
+	}.decide()
+	if !d.renew && d.cannot == "" {
+		if run.stored.ID == inUse.ID && !d.soon {
+			meta.RemoveStatusCondition(&run.cluster.Status.Conditions, hubv1.ConditionCredentialsExpireSoon)
+		}
+		return ctrl.Result{RequeueAfter: d.wait}, nil
+	}
+	if !d.renew || r.tokens == nil {
+		setExpireSoon(run.cluster, inUse, d, nil)
+		return ctrl.Result{RequeueAfter: d.wait}, nil
+	}
+	state := r.errands.do(ctx, run.cluster.Name, "renew "+inUse.ID, func(ctx context.Context) (string, error) {
+		tokens, err := r.tokens(run.cluster.Name)
+		if err != nil {
+			return "", err
+		}
+		token, err := tokens.Issue(ctx, inUse.Life())
+		if err != nil {
+			return "", err
+		}
+		if made := credential.Of(token, ""); !made.Usable(r.now()) || made.ID == inUse.ID {
+			return "", errUnusable
+		}
+		return token, nil
+	})
+	if state.done {
+		if err := r.store(ctx, run, state.token); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: d.wait}, nil
+	}
+	setExpireSoon(run.cluster, inUse, d, state.err)
+	if state.wait > 0 {
+		d.wait = min(d.wait, state.wait)
+	}
+	return ctrl.Result{RequeueAfter: d.wait}, nil
+}
+
+// store puts a token into the kubeconfig of the Secret, and nothing else.
+func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
+	config, err := clientcmd.Load(run.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the error may quote it
+	}
+	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	user.Token, user.ClientCertificateData, user.ClientKeyData = token, nil, nil
+	kubeconfig, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig of MemberCluster %s: %w", run.cluster.Name, err)
+	}
+	after := run.secret.DeepCopy()
+	after.Data[run.cluster.Spec.Connection.Direct.KubeconfigSecretRef.Key] = kubeconfig
+	err = r.client.Patch(ctx, after, client.MergeFromWithOptions(run.secret, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		r.errands.fail(run.cluster.Name, errReadOnly)
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing Secret %s with the new token of MemberCluster %s: %w", client.ObjectKeyFromObject(after), run.cluster.Name, err)
+	}
+	r.errands.forget(run.cluster.Name)
+	ctrl.LoggerFrom(ctx).Info("Renewed the token of a member cluster", "cluster", run.cluster.Name, "expires", credential.Of(token, "").Expires)
+	return nil
+}
+
+// revokeLast revokes the hub's token on a cluster that leaves, as the last act there. It returns false while that is under way. A cluster that does not
+// answer or refuses holds up nothing: an event and the Secret on the hub say so.
+func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
+	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
+		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {
+		return true, ctrl.Result{}, nil
+	}
+	switch {
+	case run.state != nil && run.state.Ready == metav1.ConditionUnknown:
+		return false, ctrl.Result{RequeueAfter: lookAgain}, nil
+	case run.state == nil || run.state.Ready != metav1.ConditionTrue:
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster does not answer")
+	}
+	inUse := run.state.InUse
+	if inUse.Secret == "" {
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the credentials are not bound to a Secret of hansectl")
+	}
+	state := r.errands.do(ctx, run.cluster.Name, "leave "+inUse.ID, r.revoke(run.cluster.Name, &hubv1.TokenSecret{Name: inUse.Secret, UID: inUse.UID}))
+	switch {
+	case state.done:
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "")
+	case apierrors.IsForbidden(state.err):
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster does not let the hub revoke it")
+	case state.failures >= revokeTries:
+		return true, ctrl.Result{}, r.noteRevoked(ctx, run, "the cluster did not revoke it")
+	}
+	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
+}
+
+// noteRevoked says whether the token was revoked; fault is why not.
+func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
+	note := "true"
+	if fault == "" {
+		r.tell(run.cluster, corev1.EventTypeNormal, "CredentialsRevoked", "the hub's token on the cluster was revoked")
+	} else {
+		note = fault
+		r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", fmt.Sprintf(
+			"the hub's credentials on the cluster stay valid: %s; delete ServiceAccount %s/%s there", fault, hubv1.SystemNamespace, credential.Account))
+	}
+	if run.secret.Labels[hubv1.ManagedByLabel] != hubv1.ManagedByHansectl {
+		return nil
+	}
+	after := run.secret.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, hubv1.CredentialsRevokedAnnotation, note)
+	if err := r.client.Patch(ctx, after, client.MergeFrom(run.secret)); client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("noting on Secret %s that the token of MemberCluster %s was revoked: %w", client.ObjectKeyFromObject(after), run.cluster.Name, err)
+	}
+	run.secret = after
+	return nil
+}
+
+func (r *Reconciler) tell(c *hubv1.MemberCluster, kind, reason, note string) {
+	if r.events != nil {
+		r.events.Eventf(c, nil, kind, reason, "RotateCredentials", "%s", note)
+	}
+}

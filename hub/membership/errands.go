@@ -1,0 +1,117 @@
+package membership
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// errandsAtOnce bounds what is done on members at a time: after a long rest of the hub many tokens may be due.
+	errandsAtOnce  = 4
+	errandTimeout  = 20 * time.Second
+	errandFirstTry = 5 * time.Second // the pause after the first failure; it doubles
+	errandLastTry  = 5 * time.Minute
+)
+
+// errands are what is done on members for the hub's credentials. They run beside the reconciles, which wait for no member.
+type errands struct {
+	now     func() time.Time
+	changed func(cluster string) // is told when one has ended
+	slots   chan struct{}
+
+	mu   sync.Mutex
+	last map[string]*errand // by cluster
+}
+
+type errand struct {
+	what     string
+	running  bool
+	done     bool
+	token    string
+	err      error // of the last try
+	failures int
+	due      time.Time
+}
+
+// errandState is how far an errand is. Of one that is neither done nor failed nothing is known yet.
+type errandState struct {
+	done     bool
+	token    string
+	err      error
+	failures int
+	wait     time.Duration // until the next try
+}
+
+func newErrands(now func() time.Time, changed func(string)) *errands {
+	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
+}
+
+// do begins an errand unless it runs, is done or waits for its next try. A cluster has one at a time: another one begins when that has ended.
+func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.last[cluster]
+	if t == nil || t.what != what {
+		if t != nil && t.running {
+			return errandState{}
+		}
+		t = &errand{what: what}
+		e.last[cluster] = t
+	}
+	state := errandState{done: t.done, token: t.token, err: t.err, failures: t.failures}
+	if t.running || t.done {
+		return state
+	}
+	if state.wait = t.due.Sub(e.now()); state.wait > 0 {
+		return state
+	}
+	state.wait = 0
+	t.running = true
+	go e.run(ctx, cluster, t, work)
+	return state
+}
+
+func (e *errands) run(ctx context.Context, cluster string, t *errand, work func(context.Context) (string, error)) {
+	var token string
+	err := ctx.Err()
+	select {
+	case <-ctx.Done():
+	case e.slots <- struct{}{}:
+		within, cancel := context.WithTimeout(ctx, errandTimeout)
+		token, err = work(within)
+		cancel()
+		<-e.slots
+	}
+	e.mu.Lock()
+	t.running = false
+	if err == nil {
+		t.done, t.token, t.err = true, token, nil
+	} else {
+		e.failedLocked(t, err)
+	}
+	e.mu.Unlock()
+	e.changed(cluster)
+}
+
+func (e *errands) failedLocked(t *errand, err error) {
+	t.failures++
+	t.done, t.token, t.err = false, "", err
+	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), errandLastTry))
+}
+
+// fail makes the last errand of a cluster a failed one: its result was of no use.
+func (e *errands) fail(cluster string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.last[cluster]; t != nil {
+		e.failedLocked(t, err)
+	}
+}
+
+// forget drops what is known of a cluster's errands.
+func (e *errands) forget(cluster string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.last, cluster)
+}

@@ -1,0 +1,134 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
+)
+
+// longestRest is after how long the credentials of a cluster are looked at again, however far their end is: a timer may run late.
+const longestRest = time.Hour
+
+var (
+	errUnusable = errors.New("the cluster answered with a token that the hub cannot use")
+	errReadOnly = errors.New("the hub may not write the Secret with the kubeconfig")
+)
+
+// renewal is what the renewal of a cluster's credentials is decided on.
+type renewal struct {
+	cluster string
+	inUse   credential.Credential
+	// stored are the credentials of the Secret. They differ from those in use until the cluster has taken them; refused is true if it has not.
+	stored  credential.Credential
+	refused bool
+	// ours is true if hansectl made the Secret.
+	ours bool
+	// asked is true if a user wants other credentials.
+	asked bool
+	now   time.Time
+}
+
+// due is what is decided.
+type due struct {
+	renew bool
+	// soon is true if less than a third of the credentials' life is left.
+	soon bool
+	// cannot says why they cannot be renewed although they should be; empty if they can.
+	cannot string
+	// wait is when to look again; zero if a change will wake.
+	wait time.Duration
+}
+
+func (r renewal) decide() due {
+	if r.inUse.Expires.IsZero() && !r.asked {
+		return due{}
+	}
+	d := due{soon: !r.inUse.Expires.IsZero() && !r.now.Before(r.inUse.SoonAt()), wait: longestRest}
+	begin := r.inUse.RenewAt(r.cluster)
+	if !r.asked && !begin.IsZero() && r.now.Before(begin) {
+		d.wait = min(d.wait, begin.Sub(r.now))
+		return d
+	}
+	switch {
+	case r.stored.ID != r.inUse.ID && r.refused:
+		d.cannot = "the Secret has other credentials, and the cluster does not take them"
+	case r.stored.ID != r.inUse.ID: // they are being tried
+	case !r.inUse.Own:
+		d.cannot = "they are no token of ServiceAccount hanse-system/hanse, which alone the hub can renew"
+	case !r.ours:
+		d.cannot = "hansectl did not make the Secret, so the hub leaves it to its owner"
+	default:
+		d.renew = true
+	}
+	if !d.soon && !r.inUse.Expires.IsZero() {
+		d.wait = min(d.wait, max(r.inUse.SoonAt().Sub(r.now), time.Second))
+	}
+	return d
+}
+
+// setExpireSoon says of credentials that are not renewed until when they are valid and what to do. failure is that of the last try.
+func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
+	reason, why := hubv1.ReasonNotRenewable, d.cannot
+	if failure != nil {
+		reason, why = failed(failure)
+	}
+	if why == "" {
+		return // nothing is known of the renewal yet
+	}
+	status, until := metav1.ConditionFalse, "do not expire"
+	if !inUse.Expires.IsZero() {
+		until = "expire at " + inUse.Expires.Format(time.RFC3339)
+	}
+	if d.soon {
+		status = metav1.ConditionTrue
+	}
+	setCondition(c, hubv1.ConditionCredentialsExpireSoon, status, reason, fmt.Sprintf(
+		"the credentials %s and were not renewed: %s; give the hub new ones: hansectl rotate %s --member-kubeconfig FILE", until, why, c.Name))
+}
+
+// failed says why a renewal failed. What the member said is left out: it could hold anything.
+func failed(err error) (reason, why string) {
+	switch {
+	case errors.Is(err, errUnusable), errors.Is(err, errReadOnly):
+		return hubv1.ReasonRenewalFailed, err.Error()
+	case errors.Is(err, credential.ErrNoRoom):
+		return hubv1.ReasonRenewalFailed, "all Secrets hanse-token-a to hanse-token-d exist in hanse-system of the cluster"
+	case apierrors.IsForbidden(err):
+		return hubv1.ReasonRenewalRefused, "the cluster does not let the hub make a token; upgrade the chart hanse-member there, or rotate them, which grants it"
+	case apierrors.IsNotFound(err):
+		return hubv1.ReasonRenewalFailed, "the cluster has no namespace hanse-system, or no ServiceAccount hanse in it"
+	}
+	return hubv1.ReasonRenewalFailed, "the cluster did not make a token; the hub tries again"
+}
+
+// credentialsStatus is what the status says of credentials.
+func credentialsStatus(c credential.Credential) *hubv1.CredentialsStatus {
+	s := &hubv1.CredentialsStatus{ID: c.ID, IssueTime: statusTime(c.Issued), ExpireTime: statusTime(c.Expires)}
+	if c.Secret != "" {
+		s.TokenSecret = &hubv1.TokenSecret{Name: c.Secret, UID: c.UID}
+	}
+	return s
+}
+
+func statusTime(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t)
+	return &at
+}
+
+// replaced returns the Secret whose token was replaced by the credentials in use, nil if there is none. Credentials that a user put in the place of a token
+// revoke nothing.
+func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
+	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
+		return nil
+	}
+	return before.TokenSecret
+}

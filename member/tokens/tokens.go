@@ -1,0 +1,105 @@
+// Package tokens makes and revokes the hub's own tokens on one member.
+//
+// Every token is bound to a Secret in hanse-system of the member and ends with it. The Secret is empty: the member's API server looks only whether
+// it is there. Needed are the rights to make Secrets there, to delete those of package credential by name, and to request tokens of the hub's account.
+// Nothing is read.
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
+)
+
+var (
+	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	accounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+)
+
+// Issuer makes and revokes tokens on one member.
+type Issuer struct {
+	client dynamic.Interface
+	hubUID types.UID
+}
+
+// New returns an Issuer that acts through the client of a member. hubUID tells an admin of the member which hub a Secret is of.
+func New(client dynamic.Interface, hubUID types.UID) *Issuer { return &Issuer{client, hubUID} }
+
+// Issue returns a token that is bound to a new Secret. The member may grant another life. Another hub may have Secrets there, so that none that exists is
+// taken or deleted.
+func (i *Issuer) Issue(ctx context.Context, life time.Duration) (string, error) {
+	secret, err := i.makeSecret(ctx)
+	if err != nil {
+		return "", err
+	}
+	token, err := i.request(ctx, secret, life)
+	if err != nil { // the room is needed for the next try
+		return "", errors.Join(err, i.Revoke(context.WithoutCancel(ctx), secret.GetName(), string(secret.GetUID())))
+	}
+	return token, nil
+}
+
+func (i *Issuer) makeSecret(ctx context.Context) (*unstructured.Unstructured, error) {
+	for _, name := range credential.TokenSecrets {
+		made, err := i.client.Resource(secrets).Namespace(hubv1.SystemNamespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": credential.SecretType, "immutable": true,
+			"metadata": map[string]any{
+				"namespace": hubv1.SystemNamespace, "name": name,
+				"labels":      map[string]any{hubv1.ManagedByLabel: "hanse-hub", "app.kubernetes.io/part-of": "hanse"},
+				"annotations": map[string]any{hubv1.TokenOfAnnotation: string(i.hubUID)},
+			},
+		}}, metav1.CreateOptions{})
+		if err == nil {
+			return made, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
+		}
+	}
+	return nil, credential.ErrNoRoom
+}
+
+func (i *Issuer) request(ctx context.Context, bound *unstructured.Unstructured, life time.Duration) (string, error) {
+	answer, err := i.client.Resource(accounts).Namespace(hubv1.SystemNamespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+		"metadata": map[string]any{"namespace": hubv1.SystemNamespace, "name": credential.Account},
+		"spec": map[string]any{
+			"audiences":         []any{},
+			"expirationSeconds": int64(life.Seconds()),
+			"boundObjectRef":    map[string]any{"apiVersion": "v1", "kind": "Secret", "name": bound.GetName(), "uid": string(bound.GetUID())},
+		},
+	}}, metav1.CreateOptions{}, "token")
+	if err != nil {
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s/%s of the member: %w", hubv1.SystemNamespace, credential.Account, err)
+	}
+	token, _, _ := unstructured.NestedString(answer.Object, "status", "token")
+	return token, nil
+}
+
+// Revoke deletes a Secret, and with it every token that is bound to it. With a uid another Secret of that name is left alone.
+func (i *Issuer) Revoke(ctx context.Context, secret, uid string) error {
+	options := metav1.DeleteOptions{}
+	if uid != "" {
+		options.Preconditions = &metav1.Preconditions{UID: ptr.To(types.UID(uid))}
+	}
+	err := i.client.Resource(secrets).Namespace(hubv1.SystemNamespace).Delete(ctx, secret, options)
+	if apierrors.IsNotFound(err) || uid != "" && apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting Secret %s/%s of the member: %w", hubv1.SystemNamespace, secret, err)
+	}
+	return nil
+}
