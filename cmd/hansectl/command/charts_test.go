@@ -33,6 +33,20 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 	}
 }
 
+func TestJoinLetsTheHubRenewItsTokenAsTheMemberChartDoes(t *testing.T) {
+	objects := charts.Render(t, "hanse-member/templates/token.yaml", nil)
+	var role rbacv1.Role
+	var binding rbacv1.RoleBinding
+	convert(t, objects[0], &role)
+	convert(t, objects[1], &binding)
+	if diff := cmp.Diff(role.Rules, tokenRules()); diff != "" {
+		t.Errorf("rules (-chart +join):\n%s", diff)
+	}
+	if role.Name != accountName || binding.Name != accountName || binding.RoleRef.Name != accountName || binding.Subjects[0].Name != accountName {
+		t.Errorf("names differ: %s, %s, %s", role.Name, binding.Name, binding.Subjects[0].Name)
+	}
+}
+
 func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	granted := map[string][]rbacv1.PolicyRule{}
 	for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {

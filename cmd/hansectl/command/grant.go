@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 // grants are what the member lets the hub do. They are the rules of the chart hanse-member.
@@ -51,6 +52,19 @@ func parseGrants(texts []string) ([]kindGrant, error) {
 		out = append(out, g)
 	}
 	return out, nil
+}
+
+// tokenRules are those of the hub's Role in hanse-system of the member.
+func tokenRules() []rbacv1.PolicyRule {
+	core := []string{""}
+	return []rbacv1.PolicyRule{
+		{APIGroups: core, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{accountName}, Verbs: []string{"create"}},
+		{APIGroups: core, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+		{
+			APIGroups: core, Resources: []string{"secrets"}, ResourceNames: append([]string{credential.LastingSecret}, credential.TokenSecrets...),
+			Verbs: []string{"delete"},
+		},
+	}
 }
 
 // rules of the hub's ClusterRole on the member.
@@ -145,10 +159,33 @@ func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, chan
 	for _, risk := range risks(role.Rules) {
 		says(w, "", "WARNING: whoever controls the hub is an administrator of this cluster by %s", risk)
 	}
+	if err := setTokenRole(ctx, w, m); err != nil {
+		return err
+	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
 	return put(ctx, w, m, binding, "clusterrolebinding", func() error {
 		if binding.ResourceVersion == "" { // it is immutable
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
+		}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
+		return mark(binding)
+	})
+}
+
+// setTokenRole lets the hub renew and revoke its own token.
+func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
+	named := metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}
+	role := &rbacv1.Role{ObjectMeta: named}
+	if err := put(ctx, w, m, role, "role", func() error {
+		role.Rules = tokenRules()
+		return mark(role)
+	}); err != nil {
+		return err
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: named}
+	return put(ctx, w, m, binding, "rolebinding", func() error {
+		if binding.ResourceVersion == "" { // it is immutable
+			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: accountName}
 		}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
 		return mark(binding)

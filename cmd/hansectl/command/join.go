@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
-
-// tokenPatience is how long a member's controller may take to fill a Secret with a token.
-const tokenPatience = 15 * time.Second
 
 // join is one run of the command.
 type join struct {
@@ -51,11 +49,11 @@ func newJoin(h *hub) *cobra.Command {
 		Long: `Join a cluster to the hub.
 
 On the member it makes the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding with the kinds that you
-grant, and a token. If the chart hanse-member is installed there, its account and RBAC are used as they are.
+grant, a Role and RoleBinding with which the hub renews its token, and a token of 30 days. If the chart hanse-member is installed there, its account and RBAC are used as they are.
 On the hub it makes a Secret with the address of the member and this token, and a MemberCluster.
 
 The member kubeconfig is used from here only: of it, nothing but server and CA goes to the hub. Run it again with the same
-name to refresh the token; labels and what else you name are then changed, the rest stays.`,
+name to replace the token; labels and what else you name are then changed, the rest stays.`,
 		Example: `  # The member grants two kinds; its region is read from its nodes
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
 
@@ -88,7 +86,7 @@ name to refresh the token; labels and what else you name are then changed, the r
 	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as group/resource; may be given more than once.")
 	f.BoolVar(&j.createNamespaces, "create-namespaces", true, "Let the hub create namespaces that objects need.")
 	f.BoolVar(&j.listWorkloads, "list-workloads", false, "Let the hub list workloads and pods, so that hansectl tree shows what was made for a copy.")
-	f.DurationVar(&j.tokenLifetime, "token-lifetime", 0, "Request a token of this lifetime. 0 makes one that does not expire, where the member has a controller for that.")
+	f.DurationVar(&j.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token. The hub renews it after two thirds of that.")
 	f.StringVar(&j.leavePolicy, "leave-policy", string(hubv1.RemovalOrphan), "What becomes of the member's objects when it leaves: Orphan or Delete.")
 	f.BoolVar(&j.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
@@ -110,8 +108,8 @@ func (j *join) parse() (*hubv1.MemberCluster, []kindGrant, error) {
 	if j.dryRun != "none" && j.dryRun != "client" {
 		return nil, nil, fmt.Errorf("--dry-run %q: %w: want none or client", j.dryRun, errValue)
 	}
-	if j.tokenLifetime != 0 && j.tokenLifetime < shortestToken {
-		return nil, nil, fmt.Errorf("--token-lifetime %s: %w: servers grant at least %s", j.tokenLifetime, errValue, shortestToken)
+	if err := checkLifetime(j.tokenLifetime); err != nil {
+		return nil, nil, err
 	}
 	leave := hubv1.RemovalPolicy(j.leavePolicy)
 	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
@@ -209,19 +207,32 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) e
 	if err := g.set(ctx, out, m, j.grantsGiven); err != nil {
 		return fmt.Errorf("preparing the member %s: %w", j.name, err)
 	}
-	token := "dry run"
+	uid, err := hubUID(ctx, onHub)
+	if err != nil {
+		return err
+	}
+	made := issued{token: "dry run"}
 	if j.dryRun == "client" {
-		says(out, "token", "made or refreshed")
-	} else if token, err = m.token(ctx, out, j.tokenLifetime, tokenPatience); err != nil {
+		says(out, "token", "made")
+	} else if made, err = m.token(ctx, out, j.tokenLifetime, uid, tokenInUse(existing)); err != nil {
 		return err
 	}
 
 	fmt.Fprintf(out, "Hub at %s\n", hubAddress)
-	if err := j.register(ctx, onHub, m, existing, wanted, token); err != nil {
+	if err := j.register(ctx, onHub, m, existing, wanted, made.token); err != nil {
 		return err
 	}
 	if j.dryRun == "client" || !j.wait {
 		return nil
 	}
-	return j.awaitReady(ctx, onHub)
+	if err := j.awaitReady(ctx, onHub); err != nil {
+		return err
+	}
+	if existing == nil {
+		return nil
+	}
+	if err := awaitCredentials(ctx, out, onHub, j.name, j.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID == made.ID }); err != nil {
+		return err
+	}
+	return m.revokeOthers(ctx, out, uid, made.Secret)
 }

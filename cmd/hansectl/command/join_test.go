@@ -23,6 +23,8 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"an unknown flag":             {[]string{"join", "a", "--regoin", "x"}, "unknown flag: --regoin"},
 		"an unknown dry run":          {[]string{"join", "a", "--member-kubeconfig", "x", "--dry-run", "server"}, `--dry-run "server"`},
 		"a token that is too short":   {[]string{"join", "a", "--member-kubeconfig", "x", "--token-lifetime", "1m"}, "--token-lifetime 1m0s"},
+		"a token that never ends":     {[]string{"join", "a", "--member-kubeconfig", "x", "--token-lifetime", "0"}, "--token-lifetime 0s"},
+		"a lifetime for the hub":      {[]string{"rotate", "a", "--token-lifetime", "1h"}, "--token-lifetime is not possible without --member-kubeconfig"},
 		"an unknown leave policy":     {[]string{"join", "a", "--member-kubeconfig", "x", "--leave-policy", "Keep"}, `--leave-policy "Keep"`},
 		"a selector that is none":     {[]string{"join", "a", "--member-kubeconfig", "x", "--allowed-namespaces", "a b"}, `--allowed-namespaces "a b"`},
 		"an empty selector":           {[]string{"join", "a", "--member-kubeconfig", "x", "--allowed-namespaces", ""}, "--allowed-namespaces"},

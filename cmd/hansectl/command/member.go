@@ -12,11 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 // accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member. The
 // chart hanse-member calls them so, too.
-const accountName = "hanse"
+const accountName = credential.Account
 
 // memberTimeout is for one request to a member, which may well be unreachable.
 const memberTimeout = 20 * time.Second
@@ -82,8 +85,8 @@ func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 
 // managedBy says who made an object.
 const (
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedByUs    = "hansectl"
+	managedByLabel = hubv1.ManagedByLabel
+	managedByUs    = hubv1.ManagedByHansectl
 )
 
 func ourLabels() map[string]string {

@@ -20,6 +20,8 @@ const (
 	secretKey = "kubeconfig"
 	// clusterIDAnnotation on the Secret says which cluster it is for, so that a later unjoin touches no other one.
 	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
+	// serverAnnotation on the Secret has the address in its kubeconfig, which a later rotate keeps: the Secret is not read back.
+	serverAnnotation = hubv1.Prefix + "server"
 )
 
 var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
@@ -52,7 +54,7 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 		if m.Name == name {
 			existing = m
 		} else if m.Status.ClusterID == clusterID {
-			return nil, fmt.Errorf("this cluster (kube-system uid %s) is a member already, as membercluster/%s: join with that name to refresh its token, or unjoin it first", clusterID, m.Name)
+			return nil, fmt.Errorf("this cluster (kube-system uid %s) is a member already, as membercluster/%s: join with that name to replace its token, or unjoin it first", clusterID, m.Name)
 		}
 	}
 	switch {
@@ -90,7 +92,7 @@ func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster
 	if err != nil {
 		return fmt.Errorf("writing the kubeconfig for the hub: %w", err)
 	}
-	did, err := putSecret(ctx, hub, ref, kubeconfig, m.clusterID, existing != nil)
+	did, err := putSecret(ctx, hub, ref, kubeconfig, m, existing != nil)
 	if err != nil {
 		return err
 	}
@@ -137,7 +139,8 @@ func describeAllowed(a hubv1.AllowedNamespaces) string {
 }
 
 // putSecret writes the kubeconfig without reading what is there. known says that the MemberCluster names this Secret.
-func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, kubeconfig []byte, clusterID string, known bool) (string, error) {
+func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, kubeconfig []byte, m *memberCluster, known bool) (string, error) {
+	notes := map[string]string{clusterIDAnnotation: m.clusterID, serverAnnotation: m.address.server}
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: ref.Name}
 	there := secretMetadata(key)
 	err := hub.Get(ctx, key, there)
@@ -145,7 +148,7 @@ func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, k
 	case apierrors.IsNotFound(err):
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: key.Namespace, Name: key.Name, Labels: ourLabels(), Annotations: map[string]string{clusterIDAnnotation: clusterID},
+				Namespace: key.Namespace, Name: key.Name, Labels: ourLabels(), Annotations: notes,
 			},
 			Data: map[string][]byte{ref.Key: kubeconfig},
 		}
@@ -159,7 +162,7 @@ func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, k
 		return "", fmt.Errorf("the hub has a Secret %s that hansectl did not make: choose another name for the member", key)
 	}
 	change := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: map[string]string{clusterIDAnnotation: clusterID}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: notes},
 		Data:       map[string][]byte{ref.Key: kubeconfig},
 	}
 	before := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

@@ -44,7 +44,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	get.AddCommand(newGetClusters(h))
-	root.AddCommand(newJoin(h), newUnjoin(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), get, newStatus(h), newExplain(h), newDiff(h), newTree(h), newRender(h), newSimulate(h), newTop(h), newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(version, streams))
+	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), get, newStatus(h), newExplain(h), newDiff(h), newTree(h), newRender(h), newSimulate(h), newTop(h), newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(version, streams))
 	rename(root, name)
 	return root
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 func must(t *testing.T, err error) {
@@ -88,9 +91,13 @@ func fresh(t *testing.T) {
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}},
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: tokenSecret}},
+			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}},
 		} {
 			remove(t, onMember, o)
+		}
+		for _, name := range append([]string{credential.LastingSecret}, credential.TokenSecrets...) {
+			remove(t, onMember, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})
 		}
 		var members hubv1.MemberClusterList
 		_ = onHub.List(ctx, &members)
@@ -262,38 +269,135 @@ func TestJoinNeedsAHubOfHanse(t *testing.T) {
 	}
 }
 
-func TestATokenLastsWhereAControllerFillsItsSecret(t *testing.T) {
+func TestATokenEndsWithASecretOfItsOwnHub(t *testing.T) {
 	fresh(t)
 	systemNamespace(t, onMember)
 	ctx := t.Context()
 	must(t, client.IgnoreAlreadyExists(onMember.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}})))
 	m := &memberCluster{Client: onMember.Client}
-
-	t.Run("without a controller one is requested and its end is told", func(t *testing.T) {
+	issue := func(hub types.UID, inUse string) (issued, string, error) {
 		var out bytes.Buffer
-		token, err := m.token(ctx, &out, 0, time.Second)
+		made, err := m.token(ctx, &out, time.Hour, hub, inUse)
+		return made, out.String(), err
+	}
+	exists := func(name string) error {
+		return onMember.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &corev1.Secret{})
+	}
+	first, out, err := issue("hub-1", "")
+	must(t, err)
+	wants(t, out, "secret/"+first.Secret, "expires at 20", "the hub renews it")
+	if left := time.Until(first.Expires); left > time.Hour || left < 50*time.Minute || first.UID == "" || !first.Own {
+		t.Errorf("the token is %+v", first.Credential)
+	}
+	other, _, err := issue("hub-2", "")
+	must(t, err)
+	for range len(credential.TokenSecrets) - 2 {
+		_, _, err = issue("hub-1", first.Secret)
 		must(t, err)
-		if token == "" {
-			t.Error("there is no token")
-		}
-		wants(t, out.String(), "not filled after 1s: the member runs no token controller", "it expires at 20")
+	}
+	t.Run("without room those that are not in use go, and those of other hubs stay", func(t *testing.T) {
+		_, out, err := issue("hub-1", first.Secret)
+		must(t, err)
+		wants(t, out, "deleted on the member: its token is revoked")
+		must(t, exists(first.Secret))
+		must(t, exists(other.Secret))
 	})
-	t.Run("with a controller its token is taken", func(t *testing.T) {
-		whenever(t, func(ctx context.Context) error {
-			var secret corev1.Secret
-			if err := onMember.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: tokenSecret}, &secret); err != nil {
-				return err
-			}
-			secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("lasting")}
-			return onMember.Update(ctx, &secret)
-		})
+	t.Run("a token that does not expire goes if hansectl made it", func(t *testing.T) {
+		lasting := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret, Labels: map[string]string{managedByLabel: "Helm"}}}
+		apply(t, onMember, lasting)
 		var out bytes.Buffer
-		token, err := m.token(ctx, &out, 0, 10*time.Second)
-		must(t, err)
-		if token != "lasting" {
-			t.Errorf("got %q", token)
+		must(t, m.revokeOthers(ctx, &out, "hub-1", first.Secret))
+		wants(t, out.String(), "left on the member: hansectl did not make it")
+		lasting.Labels = ourLabels()
+		must(t, onMember.Update(ctx, lasting))
+		must(t, m.revokeOthers(ctx, &out, "hub-1", first.Secret))
+		if err := exists(credential.LastingSecret); !apierrors.IsNotFound(err) {
+			t.Errorf("it is left: %v", err)
 		}
-		wants(t, out.String(), "does not expire")
+		must(t, exists(first.Secret))
+		must(t, exists(other.Secret))
+	})
+}
+
+// takesUp plays the hub: it uses the credentials of the Secret on the hub, and makes others if it is asked to.
+func takesUp(ctx context.Context, name string) error {
+	var secret corev1.Secret
+	if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &secret); err != nil {
+		return err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+	if err != nil {
+		return err
+	}
+	var m hubv1.MemberCluster
+	if err := onHub.Get(ctx, client.ObjectKey{Name: name}, &m); err != nil {
+		return err
+	}
+	id := credential.Of(config.BearerToken, "").ID
+	if m.Annotations[hubv1.RotateCredentialsAnnotation] == id {
+		id = "of-the-hub"
+	}
+	if m.Status.Credentials == nil || m.Status.Credentials.ID != id {
+		m.Status.Credentials = &hubv1.CredentialsStatus{ID: id}
+		if err := onHub.Status().Update(ctx, &m); err != nil {
+			return err
+		}
+	}
+	return errors.New("go on")
+}
+
+func TestRotateGivesTheHubANewToken(t *testing.T) {
+	fresh(t)
+	ctx := t.Context()
+	_, err := hansectl(t, "join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--wait=false", "--member-server", "https://10.8.0.4:6443")
+	must(t, err)
+	must(t, report(ctx, "cn-sha-1", metav1.ConditionTrue, hubv1.ReasonConnected, memberID(t)))
+	t.Run("a hub that has not reached the member cannot make one", func(t *testing.T) {
+		_, err := hansectl(t, "rotate", "cn-sha-1")
+		refused(t, err, "has not reached the member yet", "--member-kubeconfig")
+	})
+	stored := func() (*corev1.Secret, *rest.Config) {
+		var secret corev1.Secret
+		must(t, onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "cn-sha-1"}, &secret))
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+		must(t, err)
+		return &secret, config
+	}
+	t.Run("an admin of the member makes one, and what the hub used before goes", func(t *testing.T) {
+		apply(t, onMember, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret, Labels: ourLabels()}})
+		_, before := stored()
+		_, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--timeout", "1s", "--member-server", "https://10.8.0.4:6443")
+		refused(t, err, "timed out after 1s", "the hub does not use the new credentials yet")
+		whenever(t, func(ctx context.Context) error { return takesUp(ctx, "cn-sha-1") })
+		out, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig)
+		must(t, err)
+		wants(t, out, "the hub uses the new credentials", "secret/hanse-token ", "its token is revoked")
+		_, after := stored()
+		if after.BearerToken == before.BearerToken || after.Host != "https://10.8.0.4:6443" {
+			t.Errorf("the hub has the same token, or another address: %s", after.Host)
+		}
+		left := 0
+		for _, name := range append([]string{credential.LastingSecret}, credential.TokenSecrets...) {
+			if onMember.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &corev1.Secret{}) == nil {
+				left++
+			}
+		}
+		if left != 1 {
+			t.Errorf("%d Secrets are left on the member, want that of the new token", left)
+		}
+	})
+	t.Run("the hub makes one through its link", func(t *testing.T) {
+		whenever(t, func(ctx context.Context) error { return takesUp(ctx, "cn-sha-1") })
+		out, err := hansectl(t, "rotate", "cn-sha-1")
+		must(t, err)
+		wants(t, out, "the hub is asked for a new token", "the hub uses the new credentials")
+	})
+	t.Run("a Secret that hansectl did not make is left alone", func(t *testing.T) {
+		secret, _ := stored()
+		secret.Labels = nil
+		must(t, onHub.Update(ctx, secret))
+		_, err := hansectl(t, "rotate", "cn-sha-1")
+		refused(t, err, "hansectl did not make the Secret")
 	})
 }
 

@@ -2,94 +2,115 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
-const (
-	tokenSecret = "hanse-token" // the chart hanse-member calls it so, too
-	// longestToken is asked for where no controller fills a Secret; the server grants less if it is set to.
-	longestToken = 10 * 365 * 24 * time.Hour
-	// shortestToken is the least that a server grants.
-	shortestToken = 10 * time.Minute
-)
+// shortestToken is the least that a server grants.
+const shortestToken = 10 * time.Minute
 
-// token returns credentials of the account: those of a Secret, which do not expire, or, with a lifetime or where no controller
-// fills such a Secret, requested ones.
-func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime, patience time.Duration) (string, error) {
-	if lifetime > 0 {
-		return m.request(ctx, w, lifetime)
-	}
-	token, err := m.lasting(ctx, w, patience)
-	if errors.Is(err, errTimeout) {
-		says(w, "secret/"+tokenSecret, "not filled after %s: the member runs no token controller", patience)
-		return m.request(ctx, w, longestToken)
-	}
-	return token, err
+// issued is a token that was made on a member.
+type issued struct {
+	token string
+	credential.Credential
 }
 
-// lasting waits for the member's controller to fill the Secret.
-func (m *memberCluster) lasting(ctx context.Context, w io.Writer, patience time.Duration) (string, error) {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: hubv1.SystemNamespace, Name: tokenSecret, Labels: ourLabels(),
-			Annotations: map[string]string{corev1.ServiceAccountNameKey: accountName},
-		},
-		Type: corev1.SecretTypeServiceAccountToken,
+// token makes a token of the hub's account that ends with a new Secret. inUse is the Secret of the token that the hub uses, if it is known. The
+// server may grant another lifetime.
+func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Duration, hubUID types.UID, inUse string) (issued, error) {
+	secret, err := m.tokenSecret(ctx, w, hubUID, inUse)
+	if err != nil {
+		return issued{}, err
 	}
-	key, did := client.ObjectKeyFromObject(secret), "created"
-	if err := m.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
-		did = "unchanged"
-	} else if err != nil {
-		return "", fmt.Errorf("creating Secret %s on the member: %w", key, err)
-	}
-	deadline, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(pollEvery / 2)
-	defer tick.Stop()
-	for waits := false; ; waits = true {
-		if err := m.Get(ctx, key, secret); err != nil {
-			return "", fmt.Errorf("reading Secret %s of the member: %w", key, err)
-		}
-		if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != accountName {
-			return "", fmt.Errorf("the member has a Secret %s that is no token of ServiceAccount %s: remove it, or set --token-lifetime", key, accountName)
-		}
-		if token := secret.Data[corev1.ServiceAccountTokenKey]; len(token) > 0 {
-			says(w, "secret/"+tokenSecret, "%s; its token does not expire", did)
-			return string(token), nil
-		}
-		if !waits {
-			says(w, "secret/"+tokenSecret, "waiting up to %s for the member's controller to fill it", patience)
-		}
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-deadline.Done():
-			return "", errTimeout
-		case <-tick.C:
-		}
-	}
-}
-
-// request asks for a token of a lifetime; the server may grant another one.
-func (m *memberCluster) request(ctx context.Context, w io.Writer, lifetime time.Duration) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(lifetime.Seconds()))}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(lifetime.Seconds())),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
+	}}
 	if err := m.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("requesting a token of ServiceAccount %s on the member: %w", client.ObjectKeyFromObject(account), err)
+		return issued{}, fmt.Errorf("requesting a token of ServiceAccount %s on the member: %w", client.ObjectKeyFromObject(account), err)
 	}
-	expires := request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339)
-	says(w, "token", "requested; it expires at %s: run join again before, to refresh it", expires)
-	return request.Status.Token, nil
+	says(w, "secret/"+secret.Name, "created; its token expires at %s, the hub renews it before", request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
+}
+
+// tokenSecret makes an empty Secret that a token can be bound to. If there is no room for it, those of this hub that are not in use go.
+func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
+	for range 2 {
+		for _, name := range credential.TokenSecrets {
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: hubv1.SystemNamespace, Name: name, Labels: ourLabels(), Annotations: map[string]string{hubv1.TokenOfAnnotation: string(hubUID)},
+				},
+				Type: credential.SecretType, Immutable: ptr.To(true),
+			}
+			err := m.Create(ctx, secret)
+			if err == nil {
+				return secret, nil
+			}
+			if !apierrors.IsAlreadyExists(err) {
+				return nil, fmt.Errorf("creating Secret %s on the member: %w", client.ObjectKeyFromObject(secret), err)
+			}
+		}
+		if err := m.revokeOthers(ctx, w, hubUID, inUse); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
+}
+
+// revokeOthers deletes the Secrets on the member that tokens of this hub are bound to, but for one. A Secret with a token that does not expire goes as well
+// if hansectl made it.
+func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
+	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
+		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})
+		err := m.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		lasting := name == credential.LastingSecret
+		switch {
+		case name == keep || apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
+		case lasting && !ours(secret):
+			says(w, "secret/"+name, "left on the member: hansectl did not make it, and its token does not expire")
+			continue
+		case !lasting && secret.Annotations[hubv1.TokenOfAnnotation] != string(hubUID):
+			continue // of another hub
+		}
+		if err := client.IgnoreNotFound(m.Delete(ctx, secret, client.Preconditions{UID: ptr.To(secret.GetUID())})); err != nil {
+			return fmt.Errorf("deleting Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
+		}
+		says(w, "secret/"+name, "deleted on the member: its token is revoked")
+	}
+	return nil
+}
+
+// hubUID tells the hubs of a member apart.
+func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
+	var system corev1.Namespace
+	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return "", fmt.Errorf("reading namespace kube-system of the hub, whose uid says which hub it is: %w", err)
+	}
+	return system.UID, nil
+}
+
+// tokenInUse is the Secret that the token in use ends with; empty if it is not known.
+func tokenInUse(m *hubv1.MemberCluster) string {
+	if m == nil || m.Status.Credentials == nil || m.Status.Credentials.TokenSecret == nil {
+		return ""
+	}
+	return m.Status.Credentials.TokenSecret.Name
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 // unjoin is one run of the command.
@@ -34,7 +35,8 @@ func newUnjoin(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
 		Short: "Take a member off the hub",
-		Long: `Take a member off the hub: delete its MemberCluster, wait until the hub has let go of its objects, then delete the Secret.
+		Long: `Take a member off the hub: delete its MemberCluster, wait until the hub has let go of its objects and revoked its token there, then delete
+the Secret.
 
 What becomes of the objects on the member says spec.leave.policy of the MemberCluster: Orphan leaves them as they are, without
 marks of the hub; Delete deletes them. A member that does not answer is waited for; --abandon gives it up, and everything on
@@ -79,14 +81,18 @@ func (u *unjoin) run(ctx context.Context) error {
 			return err
 		}
 	}
+	kept, err := u.tokenKept(ctx, hub, cluster, secret)
+	if err != nil {
+		return err
+	}
 	if err := u.dropSecret(ctx, hub, secret); err != nil {
 		return err
 	}
 	if m == nil {
-		fmt.Fprintf(u.hub.streams.Out, "The member keeps ServiceAccount %s/%s and its token; --member-kubeconfig removes them\n", hubv1.SystemNamespace, accountName)
+		fmt.Fprintf(u.hub.streams.Out, "The member keeps ServiceAccount %s/%s%s; --member-kubeconfig removes it\n", hubv1.SystemNamespace, accountName, kept)
 		return nil
 	}
-	return u.clean(ctx, m)
+	return u.clean(ctx, hub, m)
 }
 
 // read finds what is left of the member on the hub: an earlier run may have been cut short.
@@ -142,12 +148,15 @@ func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, s
 // leave deletes the MemberCluster and waits until it is gone.
 func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	out := u.hub.streams.Out
+	before := cluster.DeepCopy()
+	cluster.Spec.Leave.Credentials = hubv1.CredentialsRevoke
 	if u.abandon {
-		before := cluster.DeepCopy()
 		cluster.Spec.Leave.WhenUnreachable, cluster.Spec.Leave.TimeoutSeconds = hubv1.UnreachableAbandon, ptr.To[int32](0)
-		if err := hub.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("setting spec.leave.whenUnreachable of MemberCluster %s to Abandon: %w", u.name, err)
-		}
+	}
+	if err := hub.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("setting spec.leave of MemberCluster %s: %w", u.name, err)
+	}
+	if u.abandon {
 		says(out, "membercluster/"+u.name, "is given up if it does not answer; what is there then keeps the marks of the hub")
 	}
 	many := "its objects"
@@ -197,6 +206,30 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	return err
 }
 
+// tokenKept says whether the hub's token on the member stays valid. The hub has noted on the Secret whether it has revoked it.
+func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (string, error) {
+	if secret == nil {
+		return "", nil
+	}
+	now := secretMetadata(client.ObjectKeyFromObject(secret))
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading Secret %s of the hub: %w", client.ObjectKeyFromObject(now), err)
+	}
+	until := ""
+	if cluster != nil && cluster.Status.Credentials != nil && cluster.Status.Credentials.ExpireTime != nil {
+		until = " until " + cluster.Status.Credentials.ExpireTime.UTC().Format(time.RFC3339)
+	}
+	switch note := now.Annotations[hubv1.CredentialsRevokedAnnotation]; note {
+	case "true":
+		says(u.hub.streams.Out, "token", "revoked on the member by the hub")
+		return "", nil
+	case "":
+		return ", and its token stays valid" + until, nil
+	default:
+		return ", and its token stays valid" + until + " (" + note + ")", nil
+	}
+}
+
 func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *metav1.PartialObjectMetadata) error {
 	if secret == nil {
 		return nil
@@ -214,17 +247,26 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 }
 
 // clean removes from the member what join made there.
-func (u *unjoin) clean(ctx context.Context, m *memberCluster) error {
+func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
 	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)
 	named := metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}
+	uid, err := hubUID(ctx, hub)
+	if err != nil {
+		return err
+	}
+	if err := m.revokeOthers(ctx, out, uid, ""); err != nil {
+		return err
+	}
 	for _, made := range []struct {
 		kind string
 		o    client.Object
 	}{
 		{"clusterrolebinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
 		{"clusterrole", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
-		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: tokenSecret})},
+		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret})},
+		{"rolebinding", &rbacv1.RoleBinding{ObjectMeta: named}},
+		{"role", &rbacv1.Role{ObjectMeta: named}},
 		{"serviceaccount", &corev1.ServiceAccount{ObjectMeta: named}},
 	} {
 		what := made.kind + "/" + made.o.GetName()

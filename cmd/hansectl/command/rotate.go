@@ -1,0 +1,182 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
+)
+
+// rotate is one run of the command.
+type rotate struct {
+	hub *hub
+
+	name          string
+	member        memberFlags
+	memberServer  string
+	tokenLifetime time.Duration
+	timeout       time.Duration
+}
+
+func newRotate(h *hub) *cobra.Command {
+	r := &rotate{hub: h}
+	cmd := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give the hub a new token for a member and revoke the old one",
+		Long: `Give the hub a new token for a member, and revoke the old one once the hub uses the new one. The watches of the member go on.
+
+Without a member kubeconfig the hub makes the new token by itself. It cannot if its link is down, its credentials are no token that hansectl made,
+or the member does not grant it. Then name the kubeconfig of an admin of the member: a token that does not expire is replaced by one that does,
+and its Secret on the member is deleted.
+
+A hub that was broken into may have made tokens that this does not revoke. Delete the ServiceAccount hanse-system/hanse of the member and join again.`,
+		Example: `  hansectl rotate eu-fra-1
+
+  # A member that was joined by an earlier version, whose token does not expire
+  hansectl rotate eu-fra-1 --member-kubeconfig eu-fra-1.kubeconfig`,
+		Args: arguments("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.name = args[0]
+			if err := checkLifetime(r.tokenLifetime); err != nil {
+				return usageError(cmd, err)
+			}
+			if r.member.kubeconfig == "" && cmd.Flags().Changed("token-lifetime") {
+				return usageError(cmd, fmt.Errorf("--token-lifetime is %w without --member-kubeconfig: the hub keeps the lifetime", errValue))
+			}
+			return r.run(cmd.Context())
+		},
+		ValidArgsFunction: h.completeClusters,
+	}
+	r.member.addTo(cmd, "used from this machine to make the token there.")
+	cmd.Flags().StringVar(&r.memberServer, "member-server", "", "Address at which the hub reaches the member. That of join if it is not given.")
+	cmd.Flags().DurationVar(&r.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token.")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until the hub uses the new token.")
+	return cmd
+}
+
+func checkLifetime(d time.Duration) error {
+	if d < shortestToken {
+		return fmt.Errorf("--token-lifetime %s: %w: servers grant at least %s", d, errValue, shortestToken)
+	}
+	return nil
+}
+
+var (
+	errNotConnected = errors.New("the hub has not reached the member yet")
+	errNotOurs      = errors.New("hansectl did not make the Secret with the kubeconfig: replace its content where it is managed")
+)
+
+func (r *rotate) run(ctx context.Context) error {
+	hub, cluster, err := connectTo(ctx, r.hub, r.name)
+	if err != nil {
+		return err
+	}
+	if cluster.Spec.Connection.Direct == nil || cluster.DeletionTimestamp != nil {
+		return fmt.Errorf("membercluster/%s is leaving or not connected by %s: nothing to rotate", r.name, hubv1.ConnectionDirect)
+	}
+	secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: cluster.Spec.Connection.Direct.KubeconfigSecretRef.Name})
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+		return fmt.Errorf("reading Secret %s of the hub: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	if !ours(secret) {
+		return fmt.Errorf("rotating the token of membercluster/%s: %w", r.name, errNotOurs)
+	}
+	if r.member.kubeconfig != "" {
+		return r.byAdmin(ctx, hub, cluster, cmp.Or(r.memberServer, secret.Annotations[serverAnnotation]))
+	}
+	return r.byHub(ctx, hub, cluster)
+}
+
+// byHub lets the hub make the token through its link.
+func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
+	out := r.hub.streams.Out
+	before := cluster.Status.Credentials
+	if before == nil {
+		return fmt.Errorf("rotating the token of membercluster/%s: %w: name --member-kubeconfig", r.name, errNotConnected)
+	}
+	after := cluster.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[hubv1.RotateCredentialsAnnotation] = before.ID
+	if err := changeCluster(ctx, hub, cluster, after); err != nil {
+		return err
+	}
+	says(out, "membercluster/"+r.name, "the hub is asked for a new token")
+	return awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID != before.ID })
+}
+
+// byAdmin makes the token as an admin of the member.
+func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, server string) error {
+	out := r.hub.streams.Out
+	m, err := r.member.open(ctx, r.hub, server)
+	if err != nil {
+		return err
+	}
+	if _, err := admit(ctx, hub, r.name, m.clusterID); err != nil {
+		return err
+	}
+	uid, err := hubUID(ctx, hub)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Member %s at %s, cluster ID %s\n", r.name, m.address.server, m.clusterID)
+	if err := (grants{}).set(ctx, out, m, false); err != nil {
+		return fmt.Errorf("preparing the member %s: %w", r.name, err)
+	}
+	made, err := m.token(ctx, out, r.tokenLifetime, uid, tokenInUse(cluster))
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := m.address.kubeconfig(r.name, made.token)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig for the hub: %w", err)
+	}
+	ref := cluster.Spec.Connection.Direct.KubeconfigSecretRef
+	did, err := putSecret(ctx, hub, ref, kubeconfig, m, true)
+	if err != nil {
+		return err
+	}
+	says(out, "secret/"+ref.Name, "%s on the hub: server, CA and token of the member", did)
+	if err := awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID == made.ID }); err != nil {
+		return err
+	}
+	return m.revokeOthers(ctx, out, uid, made.Secret)
+}
+
+// awaitCredentials waits until the hub uses the credentials that are wanted and, as far as it may, has revoked those before.
+func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, name string, timeout time.Duration, wanted func(*hubv1.CredentialsStatus) bool) error {
+	state, err := await(ctx, out, timeout, func(ctx context.Context) (string, bool, error) {
+		m, err := readCluster(ctx, hub, name)
+		if err != nil {
+			return "", false, err
+		}
+		now := m.Status.Credentials
+		if now != nil && wanted(now) {
+			until := "they do not expire"
+			if now.ExpireTime != nil {
+				until = "they expire at " + now.ExpireTime.UTC().Format(time.RFC3339)
+			}
+			return "the hub uses the new credentials; " + until, true, nil
+		}
+		for _, conditionType := range []string{hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionCredentialsValid} {
+			if c := meta.FindStatusCondition(m.Status.Conditions, conditionType); c != nil && (conditionType == hubv1.ConditionCredentialsExpireSoon || c.Status != "True") {
+				return because(c), false, nil
+			}
+		}
+		return "the hub does not use the new credentials yet", false, nil
+	})
+	if errors.Is(err, errTimeout) {
+		return fmt.Errorf("waiting for the hub to use new credentials of membercluster/%s: %w: %s; the hub goes on trying", name, err, state)
+	}
+	return err
+}
