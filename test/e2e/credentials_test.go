@@ -1,16 +1,23 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -101,6 +108,106 @@ func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	setSecret(t, singapore, goodKubeconfig(t, singapore, nil))
 	eventually(t, 20*time.Second, func() error { return memberReady(ctx, singapore) })
 	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
+}
+
+// TestATokenIsRotatedThroughTheLink joins a member as hansectl does, and has the hub replace its token. The member refuses the one before, and no kind is
+// listed anew.
+func TestATokenIsRotatedThroughTheLink(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "rotated")
+	placeWidgets(t, ns, singapore)
+	must(t, suite.Hub.Create(ctx, w))
+	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: singapore}}
+	must(t, suite.Hub.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"hansectl"}}}`))))
+	t.Cleanup(func() {
+		setSecret(t, singapore, goodKubeconfig(t, singapore, nil))
+		must(t, poll(context.WithoutCancel(t.Context()), time.Minute, func() error { return memberReady(context.WithoutCancel(t.Context()), singapore) }))
+	})
+	_, err := suite.Hansectl(ctx, "rotate", singapore, "--member-kubeconfig", suite.Members[singapore].ProxyKubeconfig)
+	must(t, err)
+	first := credentialsOf(t, singapore)
+	if first.TokenSecret == nil || first.ExpireTime == nil || first.ExpireTime.Sub(first.IssueTime.Time) != 30*24*time.Hour {
+		t.Fatalf("the token does not end with a Secret in 30 days: %+v", first)
+	}
+	old := storedToken(t, singapore)
+	must(t, takesToken(ctx, singapore, old))
+	log, err := os.Stat(suite.Members[singapore].AuditLog)
+	must(t, err)
+
+	out, err := suite.Hansectl(ctx, "rotate", singapore)
+	must(t, err)
+	if second := credentialsOf(t, singapore); second.ID == first.ID || second.TokenSecret == nil || second.TokenSecret.UID == first.TokenSecret.UID || !strings.Contains(out, "uses the new credentials") {
+		t.Errorf("the token is the same, or ends with the same Secret: %+v:\n%s", second, out)
+	}
+	// The API server itself remembers for ten seconds that a token is good.
+	eventually(t, 30*time.Second, func() error {
+		if err := takesToken(ctx, singapore, old); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the old token is not refused: %w", err)
+		}
+		return nil
+	})
+	must(t, takesToken(ctx, singapore, storedToken(t, singapore)))
+	must(t, suite.Hub.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
+	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 4) })
+	must(t, memberReady(ctx, singapore))
+	listed, err := listedSince(suite.Members[singapore].AuditLog, log.Size(), "widgets")
+	must(t, err)
+	if len(listed) > 0 {
+		t.Errorf("Widgets were listed anew: %q", listed)
+	}
+}
+
+func credentialsOf(t *testing.T, member string) *hubv1.CredentialsStatus {
+	t.Helper()
+	var c hubv1.MemberCluster
+	must(t, suite.Hub.Get(t.Context(), types.NamespacedName{Name: member}, &c))
+	if c.Status.Credentials == nil {
+		t.Fatalf("MemberCluster %s says nothing of its credentials", member)
+	}
+	return c.Status.Credentials
+}
+
+// storedToken is the token in the member's Secret on the hub.
+func storedToken(t *testing.T, member string) string {
+	t.Helper()
+	var secret corev1.Secret
+	must(t, suite.Hub.Get(t.Context(), types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: member}, &secret))
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+	must(t, err)
+	return config.BearerToken
+}
+
+// takesToken is nil if the member takes the token.
+func takesToken(ctx context.Context, member, token string) error {
+	config := rest.AnonymousClientConfig(suite.Members[member].Config)
+	config.BearerToken = token
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	_, err = clients.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	return err
+}
+
+// listedSince returns the requests of the hub in an audit log, from a place on, that read all objects of a resource.
+func listedSince(path string, from int64, resource string) ([]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range bytes.Lines(raw[from:]) {
+		var e auditEvent
+		if json.Unmarshal(line, &e) != nil || e.User.Username != "system:serviceaccount:"+hubv1.SystemNamespace+":hanse" || e.ObjectRef.Resource != resource {
+			continue
+		}
+		if e.Verb == "list" || strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+			out = append(out, e.RequestURI)
+		}
+	}
+	return out, nil
 }
 
 // goodKubeconfig has a new token of the hub's account on the member, which dies with the Secret it is bound to, if any.

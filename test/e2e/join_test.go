@@ -53,11 +53,22 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 			t.Errorf("got %v, want a refusal that names %s", err, paris)
 		}
 	})
-	t.Run("unjoin leaves objects without marks of the hub", func(t *testing.T) {
+	t.Run("unjoin leaves objects without marks of the hub, and the hub's token is revoked", func(t *testing.T) {
 		before, err := on(t.Context(), paris, widget(ns, "guest"))
 		must(t, err)
-		_, err = suite.Hansectl(t.Context(), "unjoin", paris, "--timeout", "60s")
+		token := storedToken(t, paris)
+		must(t, takesToken(t.Context(), paris, token))
+		out, err := suite.Hansectl(t.Context(), "unjoin", paris, "--timeout", "60s")
 		must(t, err)
+		if !strings.Contains(out, "revoked on the member by the hub") {
+			t.Errorf("unjoin does not say that the token is revoked:\n%s", out)
+		}
+		eventually(t, 30*time.Second, func() error { // the API server itself remembers for ten seconds that a token is good
+			if err := takesToken(t.Context(), paris, token); !apierrors.IsUnauthorized(err) {
+				return fmt.Errorf("the token is not refused: %w", err)
+			}
+			return nil
+		})
 		now, err := on(t.Context(), paris, widget(ns, "guest"))
 		must(t, err)
 		if now.GetUID() != before.GetUID() {
@@ -121,8 +132,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	})
 }
 
-// joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says. The bare cluster has no controller
-// that would fill a Secret with a token.
+// joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says.
 func joinParis(t *testing.T, leave string) string {
 	t.Helper()
 	out, err := suite.Hansectl(t.Context(), "join", paris, "--member-kubeconfig", suite.Members[paris].ProxyKubeconfig,
