@@ -132,6 +132,43 @@ func refused(t *testing.T, err error, words ...string) {
 	}
 }
 
+func TestTheHubChangesOnlySecretsOfHansectl(t *testing.T) {
+	admin := installed(t)
+	ctx := t.Context()
+	for _, o := range charts.Render(t, "hanse-hub/templates/credentials.yaml", map[string]any{"protection": map[string]any{"enabled": true}}) {
+		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
+	}
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}
+	must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "protect-secrets"}, Rules: []rbacv1.PolicyRule{rule}})))
+	must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "protect-secrets"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "protect-secrets"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theHub}},
+	})))
+	apiserver.AwaitRights(t, hubConfig, theHub, "", rule)
+	secret := func(name string, labels map[string]string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name, Labels: labels}}
+		must(t, admin.Create(ctx, s))
+		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), s) })
+		return s
+	}
+	theirs := secret("helm-release", map[string]string{"owner": "helm"})
+	ours := secret("cn-sha-1", map[string]string{hubv1.ManagedByLabel: hubv1.ManagedByHansectl})
+	own := secret("hanse-hub-webhook", nil)
+	hub := as(t, theHub)
+	data := client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"Yg=="}}`))
+	eventually(t, func() error { // the API server follows its policies by watches
+		if err := hub.Patch(ctx, theirs.DeepCopy(), data); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a Secret of another: %w", err)
+		}
+		return nil
+	})
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"hansectl"}}}`))
+	refused(t, hub.Patch(ctx, theirs.DeepCopy(), label), "the hub changes only Secrets that hansectl made")
+	must(t, hub.Patch(ctx, ours.DeepCopy(), data))
+	must(t, hub.Patch(ctx, own.DeepCopy(), data))
+	must(t, admin.Patch(ctx, theirs, data))
+}
+
 func TestOnlyTheHubWritesBindings(t *testing.T) {
 	admin := installed(t)
 	hub, ctx := as(t, theHub), t.Context()

@@ -200,8 +200,20 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 	w.must(err)
 
 	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	token := func(ns, name string) error {
-		request := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": name}, "spec": map[string]any{}}}
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	secret := func(name, of string) (*unstructured.Unstructured, error) {
+		return hub.Resource(secrets).Namespace("hanse-system").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": of, "metadata": map[string]any{
+				"name": name, "annotations": map[string]any{"kubernetes.io/service-account.name": "hanse"},
+			},
+		}}, metav1.CreateOptions{})
+	}
+	token := func(ns, name string, bound map[string]any) error {
+		spec := map[string]any{"audiences": []any{}}
+		if bound != nil {
+			spec["boundObjectRef"] = bound
+		}
+		request := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": name}, "spec": spec}}
 		_, err := hub.Resource(accounts).Namespace(ns).Create(ctx, request, metav1.CreateOptions{}, "token")
 		return err
 	}
@@ -211,8 +223,17 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 		_, err := w.admin.Resource(accounts).Namespace("hanse-system").Create(ctx, account, metav1.CreateOptions{})
 		w.must(err)
 	}
-	w.must(token("hanse-system", "hanse"))
-	w.denied("a token of another account", token("hanse-system", "other"), noLabel)
+	_, err = secret("hanse-token-b", "kubernetes.io/service-account-token")
+	w.denied("a Secret that is filled with a token", err, noLabel)
+	_, err = secret("another", "hanse.dev/token")
+	w.denied("a Secret of another name", err, noLabel)
+	made, err := secret("hanse-token-a", "hanse.dev/token")
+	w.must(err)
+	bound := map[string]any{"apiVersion": "v1", "kind": "Secret", "name": made.GetName(), "uid": string(made.GetUID())}
+	w.must(token("hanse-system", "hanse", bound))
+	w.denied("a token that does not end with a Secret", token("hanse-system", "hanse", nil), noLabel)
+	w.denied("a token of another account", token("hanse-system", "other", bound), noLabel)
+	w.must(hub.Resource(secrets).Namespace("hanse-system").Delete(ctx, made.GetName(), metav1.DeleteOptions{}))
 
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": map[string]any{"resourceAttributes": map[string]any{"verb": "list", "resource": "pods"}},

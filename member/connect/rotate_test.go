@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/credential"
 )
 
 // settles waits until there are about as many goroutines as before: those of a test server end a little later.
@@ -126,6 +127,9 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 			s, _ := p.State("eu")
 			if s.Ready != metav1.ConditionTrue || s.Credentials != metav1.ConditionTrue {
 				t.Errorf("in the end %+v", s)
+			}
+			if last := inUse(p).target; s.InUse.ID == "" || s.InUse != credential.Of(last.token, last.cert) {
+				t.Errorf("in use are %+v", s.InUse)
 			}
 		})
 	}
