@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -61,17 +63,15 @@ func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interfa
 	hub, err = dynamic.NewForConfig(config)
 	w.must(err)
 	w.applier = w.as(config, hubUID)
-	deadline := time.Now().Add(30 * time.Second)
-	for { // the API server follows its policies by watches
-		_, err := hub.Resource(configMaps).Namespace(w.ns).Create(t.Context(), object(configMap, w.ns, "probe", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if apierrors.IsForbidden(err) {
-			return w, hub
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the policy is not in force: %v", err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		// The API server follows its policies by watches.
+		_, err := hub.Resource(configMaps).Namespace(w.ns).Create(ctx, object(configMap, w.ns, "probe", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err), nil
+	})
+	if err != nil {
+		t.Fatalf("the policy is not in force: %v", err)
 	}
+	return w, hub
 }
 
 var (
