@@ -135,7 +135,7 @@ func TestATokenFromAMemberIsUsable(t *testing.T) {
 	for name, usable := range map[string]bool{
 		"bound to another Secret":  Of(bound("hanse-system", "hanse", "database", "uid-2"), "").Usable(issued),
 		"expired":                  good.Usable(expires),
-		"of another account":       Of(bound("default", "hanse", "hanse-token-b", "uid-2"), "").Usable(issued),
+		"of another account":       Of(bound("hanse-system", "other", "hanse-token-b", "uid-2"), "").Usable(issued),
 		"something that is no JWT": Of("hello", "").Usable(issued),
 	} {
 		if usable {

@@ -67,7 +67,7 @@ for i in "${!breaches[@]}"; do
 done
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer kindwatch guard source expression placement replicas tenancy overrides hub member)
+folders=$(printf './%s/...\n' api answer credential kindwatch guard source expression placement replicas tenancy overrides hub member)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
 

@@ -66,7 +66,9 @@ const (
 	TokenOfAnnotation = Prefix + "token-of"
 
 	// ManagedByLabel with the value ManagedByHansectl is on what hansectl makes. The hub writes only to kubeconfig Secrets that have it.
-	ManagedByLabel    = "app.kubernetes.io/managed-by"
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+
+	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
 	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
