@@ -195,6 +195,9 @@ type Outcome struct {
 	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
+	// HubContent tells apart the contents of the hub object that the manifest was rendered from, for this process only: many kinds have no
+	// generation. Set by the caller of Apply.
+	HubContent uint64
 
 	// Wrote is true if the member object was changed.
 	Wrote bool

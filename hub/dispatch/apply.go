@@ -22,6 +22,7 @@ import (
 // apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will come, or
 // the time that the outcome names.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
+	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: of an object that changes now it is the older one
 	template, ok := r.template()
 	if !ok {
 		return o, false
@@ -41,7 +42,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	}
 	r.watch(r.queue.recall(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
-	o.HubGeneration = template.GetGeneration()
+	o.HubGeneration, o.HubContent = template.GetGeneration(), content
 	return o, known
 }
 

@@ -75,6 +75,9 @@ func (ofBindings) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool
 	}}, true
 }
 
+// Content implements Templates.
+func (ofBindings) Content(hubv1.ObjectIdentity) uint64 { return 1 }
+
 type recorded func(hubv1.BindingObject, string, member.Outcome)
 
 // Record implements Recorder.

@@ -39,6 +39,7 @@ type kept struct {
 	uid                           types.UID
 	resourceVersion, hash, digest string
 	generation, hubGeneration     int64
+	hubContent                    uint64
 	told, asked                   time.Time
 	seen                          *member.Observation
 	orphaned                      *hubv1.OrphanedCopy
@@ -61,7 +62,8 @@ func (m memory) pack() *kept {
 	return &kept{
 		common: unique.Make(common{gvk: m.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After, taken: m.taken, adopted: o.Adopted}),
 		uid:    o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest, generation: o.Generation, hubGeneration: o.HubGeneration,
-		seen: o.Last, orphaned: o.Orphaned, told: m.told, asked: m.asked, withdrawn: m.withdrawn,
+		hubContent: o.HubContent,
+		seen:       o.Last, orphaned: o.Orphaned, told: m.told, asked: m.asked, withdrawn: m.withdrawn,
 	}
 }
 
@@ -75,7 +77,8 @@ func (k *kept) memory() memory {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			UID: k.uid, ResourceVersion: k.resourceVersion, Hash: k.hash, Digest: k.digest, Generation: k.generation, HubGeneration: k.hubGeneration,
-			Last: k.seen, Orphaned: k.orphaned, Adopted: c.adopted,
+			HubContent: k.hubContent,
+			Last:       k.seen, Orphaned: k.orphaned, Adopted: c.adopted,
 		},
 		gvk: c.gvk, taken: c.taken, told: k.told, asked: k.asked, withdrawn: k.withdrawn,
 	}

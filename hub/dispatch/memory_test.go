@@ -18,7 +18,7 @@ func TestAMemoryIsKeptWhole(t *testing.T) {
 	want := memory{
 		last: member.Outcome{
 			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h",
-			Digest: "d", HubGeneration: 3, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
+			Digest: "d", HubGeneration: 3, HubContent: 4, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
 		told: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, asked: time.Unix(2, 0),
 		withdrawn: &hubv1.Absence{UID: "x"}, taken: true,

@@ -186,6 +186,9 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	return u, true
 }
 
+// Content implements Templates.
+func (templatesOf) Content(hubv1.ObjectIdentity) uint64 { return 1 }
+
 // fakeMember takes what it is given, unless answer says otherwise.
 type fakeMember struct {
 	member.Cluster

@@ -92,6 +92,9 @@ func (t oneTemplate) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool
 	return t.object, true
 }
 
+// Content implements Templates.
+func (t oneTemplate) Content(hubv1.ObjectIdentity) uint64 { return uint64(t.object.GetGeneration()) }
+
 func schemaOf(b *testing.B, file string) rollup.Schema {
 	b.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", file))

@@ -52,8 +52,8 @@ type entry struct {
 
 // reached identifies what clusters have reported on.
 type reached struct {
-	binding int64 // generation of the binding
-	hub     int64 // generation of the hub object
+	binding int64  // generation of the binding
+	hub     uint64 // content of the hub object
 }
 
 // drifts are the fields that were put back on members since that was last told.
@@ -158,7 +158,7 @@ func (e *entry) progress() urgency {
 	return soon
 }
 
-// complete is true once every target has reported on the same generation; targets that are away are not waited for, nor those that
+// complete is true once every target has reported on the same content; targets that are away are not waited for, nor those that
 // report to other replicas, unless all do.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
@@ -175,11 +175,11 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 		switch {
 		case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
 			return p, false
-		case o.HubGeneration == 0 || p.hub == o.HubGeneration:
+		case o.HubContent == 0 || p.hub == o.HubContent:
 		case p.hub != 0:
 			return p, false
 		default:
-			p.hub = o.HubGeneration
+			p.hub = o.HubContent
 		}
 	}
 	return p, held
@@ -196,7 +196,7 @@ func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse &
 // same says whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {
 	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
-		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.Generation == b.Generation &&
+		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubContent == b.HubContent && a.Generation == b.Generation &&
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 

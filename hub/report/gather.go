@@ -18,7 +18,7 @@ import (
 // gather reads what the rows are made of. A cluster of which nothing is known gets no fact, so that its row stays.
 func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
-		r.template = template
+		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
 	}
 	aggregation, err := r.statusAggregation(ctx)
 	if err != nil {

@@ -179,7 +179,7 @@ func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 	return member.Outcome{
 		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member", ResourceVersion: "1", Hash: "hash",
-		Digest: fmt.Sprint("digest-", o.GetGeneration()), HubGeneration: o.GetGeneration(),
+		Digest: fmt.Sprint("digest-", o.GetGeneration()), HubGeneration: o.GetGeneration(), HubContent: uint64(o.GetGeneration()),
 	}
 }
 
@@ -315,6 +315,12 @@ func (l liveTemplates) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured,
 	o.SetGroupVersionKind(l.w.gvk)
 	err := l.w.client.Get(context.WithoutCancel(l.w.t.Context()), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, o)
 	return o, err == nil
+}
+
+// Content implements Templates.
+func (l liveTemplates) Content(id hubv1.ObjectIdentity) uint64 {
+	o, _ := l.Get(id)
+	return uint64(o.GetGeneration())
 }
 
 // fakeFleet is both the members and the links to them. A cluster that is not named is connected.

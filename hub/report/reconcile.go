@@ -44,6 +44,7 @@ type run struct {
 
 	// Set by gather. template is nil if the hub object is not known.
 	template *unstructured.Unstructured
+	content  uint64 // of the template
 	// aggregation is what the placement asks of the merged status.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
@@ -158,7 +159,7 @@ func (r *run) report(ctx context.Context) {
 		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now,
 	}
 	if r.template != nil && r.template.GetUID() == in.ObjectUID {
-		in.HubGeneration = r.template.GetGeneration()
+		in.HubGeneration, in.HubContent = r.template.GetGeneration(), r.content
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
 			wishes, conventions := r.reporter.opts.Wishes(r.binding), r.reporter.opts.Conventions(ctx, r.gvk())

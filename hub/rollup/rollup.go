@@ -58,9 +58,10 @@ type Input struct {
 	// BindingGeneration is that of the binding whose Targets these are.
 	BindingGeneration int64
 
-	// ObjectUID and HubGeneration are those of the hub object; zero if it is not known.
+	// ObjectUID, HubGeneration and HubContent are those of the hub object; zero if it is not known.
 	ObjectUID     types.UID
 	HubGeneration int64
+	HubContent    uint64
 	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member that is
 	// the hub itself.
 	TemplateStatus []byte

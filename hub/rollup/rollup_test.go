@@ -36,7 +36,7 @@ func held(edits ...func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 
 func confirmed(edits ...func(*member.Outcome)) *member.Outcome {
 	o := &member.Outcome{
-		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member-1", ResourceVersion: "100", Hash: "77ab", Digest: "9c1f", HubGeneration: 7,
+		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member-1", ResourceVersion: "100", Hash: "77ab", Digest: "9c1f", HubGeneration: 7, HubContent: 77,
 	}
 	for _, e := range edits {
 		e(o)
@@ -65,7 +65,7 @@ var (
 
 func input(target hubv1.BindingTarget, f *Fact) Input {
 	in := Input{
-		Targets: []hubv1.BindingTarget{target}, BindingGeneration: 2, ObjectUID: hubObject, HubGeneration: 7,
+		Targets: []hubv1.BindingTarget{target}, BindingGeneration: 2, ObjectUID: hubObject, HubGeneration: 7, HubContent: 77,
 		TemplateStatus: []byte(`{"replicas":9}`), TemplateHealth: hubv1.HealthProgressing, Facts: map[string]Fact{}, Now: noon,
 	}
 	if f != nil {
@@ -155,6 +155,13 @@ func TestRow(t *testing.T) {
 			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubGeneration = 6 }), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
 				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionFalse, hubv1.ReasonPending, "generation 7 is on its way; the cluster holds 6"
+			}),
+		},
+		"an outcome of another content is not what is desired now, though the generation is the same": {
+			previous: held(), target: shallHold,
+			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubContent = 78 }), Observation: seen()},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Applied, r.Reason, r.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the newest content of the hub object is on its way"
 			}),
 		},
 		"an outcome of a newer number is of an earlier object of that name": {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -218,7 +219,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	switch {
 	case o.Reason == hubv1.ReasonWithdrawn:
 		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, ""
-	case o.Applied == metav1.ConditionTrue && in.behind(o.HubGeneration):
+	case o.Applied == metav1.ConditionTrue && in.outdated(o):
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(o.HubGeneration)
 	case contradicted(f, in) && f.Observation.Deleting:
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
@@ -321,7 +322,15 @@ func (in Input) behind(confirmed int64) bool {
 	return in.HubGeneration != 0 && confirmed != in.HubGeneration
 }
 
+// outdated says that an outcome is of another content of the hub object, also of one that has no generation.
+func (in Input) outdated(o *member.Outcome) bool {
+	return in.behind(o.HubGeneration) || in.HubContent != 0 && o.HubContent != in.HubContent
+}
+
 func (in Input) behindMessage(confirmed int64) string {
+	if confirmed == in.HubGeneration {
+		return "the newest content of the hub object is on its way"
+	}
 	return fmt.Sprintf("generation %d is on its way; the cluster holds %d", in.HubGeneration, confirmed)
 }
 

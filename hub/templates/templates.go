@@ -195,6 +195,15 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
+// Content tells apart what a template says beside its status, in this process only. It is 0 if there is no such template.
+func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
+	r, ok := s.record(id)
+	if !ok {
+		return 0
+	}
+	return r.rest
+}
+
 func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 	o, _ := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))
 	r, ok := o.(*record)

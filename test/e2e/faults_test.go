@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -87,10 +88,19 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 	w := widget(ns, "away")
 	placeWidgets(t, ns)
 	must(t, suite.Hub.Create(ctx, w))
+	// A ConfigMap has no generation that would tell of its change.
+	config := configMap(ns, "away")
+	place(t, ns, "configs", hubv1.ResourceSelector{Kind: "ConfigMap", Name: config.GetName()}, hubv1.PlacementSpec{Clusters: everyCluster()})
+	must(t, suite.Hub.Create(ctx, config))
 	for _, m := range members {
 		eventually(t, normal, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
+		eventually(t, normal, func() error { return rowIs(ctx, config, m, metav1.ConditionTrue, "") })
 	}
 	breakMember(t, singapore, "blackhole")
+	must(t, suite.Hub.Patch(ctx, config.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"changed"}}`))))
+	eventually(t, normal, func() error {
+		return errors.Join(rowIs(ctx, config, singapore, metav1.ConditionFalse, hubv1.ReasonPending), rowSays(ctx, config, singapore, "on its way"))
+	})
 	eventually(t, time.Minute, func() error { return rowIs(ctx, w, singapore, metav1.ConditionUnknown, hubv1.ReasonUnreachable) })
 	b, err := bindingOf(ctx, w)
 	must(t, err)
@@ -103,6 +113,7 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 	})
 	mendMember(t, singapore)
 	eventually(t, time.Minute, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
+	eventually(t, time.Minute, func() error { return rowIs(ctx, config, singapore, metav1.ConditionTrue, "") })
 }
 
 func lab(t *testing.T, args ...string) {
