@@ -104,10 +104,12 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 // kinds are those that the member lets the hub list and write.
 func (c *Lister) kinds(l *listing) ([]Kind, error) {
 	// Hanse writes nothing in this namespace, so that rules of it alone do not count.
-	rules := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
+	rules, err := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
+	if err != nil {
+		return nil, err
+	}
 	groups, all := rules.Groups("patch")
 	if all {
-		var err error
 		if groups, err = c.options.Groups(l.ctx); err != nil {
 			return nil, err
 		}

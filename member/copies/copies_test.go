@@ -44,8 +44,11 @@ func (m *fakeMember) Resource(r schema.GroupVersionResource) dynamic.Namespaceab
 
 // Create answers the question about the rights of the hub.
 func (m *fakeMember) Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error) {
+	if err := m.errors[m.at]; err != nil {
+		return nil, err
+	}
 	if m.rules == nil {
-		return nil, errors.New("no answer")
+		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"incomplete": true}}}, nil
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"resourceRules": m.rules}}}, nil
 }
@@ -156,7 +159,7 @@ func TestCopiesAreObjectsThatTheHubApplied(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAnswerAboutRightsEveryKindIsTried(t *testing.T) {
+func TestIfItsRightsAreNotKnownInFullEveryKindIsTried(t *testing.T) {
 	m := &fakeMember{
 		pages:  map[string][]*unstructured.Unstructured{"widgets": {copied("one")}},
 		errors: map[string]error{"pods": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)},
@@ -164,6 +167,16 @@ func TestWithoutAnAnswerAboutRightsEveryKindIsTried(t *testing.T) {
 	found, err := m.lister().Copies(t.Context(), 100, everything)
 	if diff := cmp.Diff([]string{"one"}, names(found)); err != nil || diff != "" || len(found.Notes) > 0 {
 		t.Errorf("%v %s %v", err, diff, found.Notes)
+	}
+}
+
+func TestAMemberThatDoesNotAnswerAboutRightsIsAskedForNoList(t *testing.T) {
+	m := &fakeMember{errors: map[string]error{"selfsubjectrulesreviews": apierrors.NewInternalError(errors.New("no answer"))}}
+	if _, err := m.lister().Copies(t.Context(), 100, everything); err == nil {
+		t.Error("it is an answer")
+	}
+	if diff := cmp.Diff([]string{"selfsubjectrulesreviews"}, m.asked); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package granted
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,25 +13,25 @@ import (
 )
 
 // Rules are what the hub may do in one namespace of a member, those for the whole cluster included. The zero value stands for an answer that is
-// missing or not complete: then everything may be allowed.
+// not complete: then everything may be allowed.
 type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
 
 // In asks the member for the rules in a namespace.
-func In(ctx context.Context, client dynamic.Interface, namespace string) Rules {
+func In(ctx context.Context, client dynamic.Interface, namespace string) (Rules, error) {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
 	}}
 	answer, err := client.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return Rules{}
+		return Rules{}, fmt.Errorf("asking what the hub may do in namespace %s of the member: %w", namespace, err)
 	}
 	found, _, _ := unstructured.NestedSlice(answer.Object, "status", "resourceRules")
 	if incomplete, _, _ := unstructured.NestedBool(answer.Object, "status", "incomplete"); incomplete {
-		return Rules{}
+		return Rules{}, nil
 	}
-	return Rules{found}
+	return Rules{found}, nil
 }
 
 // Allow reports whether these verbs may be allowed for all objects of a resource.

@@ -22,7 +22,7 @@ func TestRules(t *testing.T) {
 		rules []any
 		allow bool
 	}{
-		"an answer that is missing may allow everything": {nil, true},
+		"an answer that is not complete may allow everything": {nil, true},
 		"an answer without rules allows nothing":         {[]any{}, false},
 		"one rule allows both verbs":                     {[]any{rule([]any{"shop"}, []any{"widgets"}, write)}, true},
 		"two rules allow a verb each":                    {[]any{rule([]any{"shop"}, []any{"widgets"}, []any{"list"}), rule([]any{"*"}, []any{"*"}, []any{"patch"})}, true},

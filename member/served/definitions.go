@@ -22,11 +22,14 @@ var (
 	definitions = definition.GroupVersion().WithResource("customresourcedefinitions")
 )
 
-// MetadataOnly returns a copy of a config whose clients are answered with the metadata of objects alone.
+// MetadataOnly returns a copy of a config whose clients are answered to lists and watches with the metadata of objects alone.
 func MetadataOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet { // a review of rights has no metadata alone
+				return next.RoundTrip(r)
+			}
 			as := "PartialObjectMetadataList"
 			if r.URL.Query().Has("watch") {
 				as = "PartialObjectMetadata"

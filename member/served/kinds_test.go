@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -226,4 +228,25 @@ func TestFieldsComeAndGoWithTheDefinition(t *testing.T) {
 		_, got := w.kinds.Fit(t.Context(), manifest)
 		return len(got) == 1
 	})
+}
+
+func TestAClientForMetadataAloneMayAskForItsRights(t *testing.T) {
+	apiserver.Needed(t)
+	client, err := dynamic.NewForConfig(served.MetadataOnly(apiServer))
+	must(t, err)
+	review, err := client.Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}).
+		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": "default"},
+		}}, metav1.CreateOptions{})
+	must(t, err)
+	if rules, _, _ := unstructured.NestedSlice(review.Object, "status", "resourceRules"); len(rules) == 0 {
+		t.Errorf("the review has no rules: %v", review)
+	}
+	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, namespace := range list.Items {
+		if _, found := namespace.Object["status"]; found || namespace.GetName() == "" {
+			t.Errorf("a list has more than metadata: %v", namespace)
+		}
+	}
 }
