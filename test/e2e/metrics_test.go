@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,21 +37,6 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-hub-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: "scraper"}},
 	}))
-	// As the chart's ServiceMonitor has it: the CA in the Secret, and the name of the Service.
-	authorities := x509.NewCertPool()
-	eventually(t, normal, func() error {
-		var secret corev1.Secret
-		if err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret); err != nil {
-			return err
-		}
-		if !authorities.AppendCertsFromPEM(secret.Data["ca.crt"]) {
-			return fmt.Errorf("the Secret has no CA yet")
-		}
-		return nil
-	})
-	scrape := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{
-		MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: "hanse-hub-metrics.hanse-system.svc",
-	}}}
 	url := strings.Replace(h.Metrics, "http://", "https://", 1)
 
 	tests := map[string]struct {
@@ -69,8 +56,13 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 				must(t, err)
 				req.Header.Set("Authorization", "Bearer "+token)
 			}
-			eventually(t, 10*time.Second, func() error { // a new binding takes a moment
-				res, err := scrape.Do(req)
+			eventually(t, normal, func() error { // a new binding takes a moment, and so does the certificate with the name for metrics
+				scraper, err := metricsClient(t.Context())
+				if err != nil {
+					return err
+				}
+				defer scraper.CloseIdleConnections()
+				res, err := scraper.Do(req)
 				if err != nil {
 					return err
 				}
@@ -86,4 +78,19 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 			})
 		})
 	}
+}
+
+// metricsClient trusts as the chart's ServiceMonitor does: the CA in the Secret, which is read anew, and the name of the Service.
+func metricsClient(ctx context.Context) (*http.Client, error) {
+	var secret corev1.Secret
+	if err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret); err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		return nil, errors.New("the Secret has no CA yet")
+	}
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: "hanse-hub-metrics.hanse-system.svc",
+	}}}, nil
 }
