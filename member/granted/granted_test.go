@@ -23,13 +23,13 @@ func TestRules(t *testing.T) {
 		allow bool
 	}{
 		"an answer that is not complete may allow everything": {nil, true},
-		"an answer without rules allows nothing":         {[]any{}, false},
-		"one rule allows both verbs":                     {[]any{rule([]any{"shop"}, []any{"widgets"}, write)}, true},
-		"two rules allow a verb each":                    {[]any{rule([]any{"shop"}, []any{"widgets"}, []any{"list"}), rule([]any{"*"}, []any{"*"}, []any{"patch"})}, true},
-		"one verb is not enough":                         {[]any{rule([]any{"shop"}, []any{"widgets"}, []any{"list"})}, false},
-		"a rule of another group does not count":         {[]any{rule([]any{"apps"}, []any{"widgets"}, write)}, false},
-		"a rule for objects by name does not count":      {[]any{rule([]any{"shop"}, []any{"widgets"}, write, "one")}, false},
-		"a rule that is no rule does not count":          {[]any{"odd"}, false},
+		"an answer without rules allows nothing":              {[]any{}, false},
+		"one rule allows both verbs":                          {[]any{rule([]any{"shop"}, []any{"widgets"}, write)}, true},
+		"two rules allow a verb each":                         {[]any{rule([]any{"shop"}, []any{"widgets"}, []any{"list"}), rule([]any{"*"}, []any{"*"}, []any{"patch"})}, true},
+		"one verb is not enough":                              {[]any{rule([]any{"shop"}, []any{"widgets"}, []any{"list"})}, false},
+		"a rule of another group does not count":              {[]any{rule([]any{"apps"}, []any{"widgets"}, write)}, false},
+		"a rule for objects by name does not count":           {[]any{rule([]any{"shop"}, []any{"widgets"}, write, "one")}, false},
+		"a rule that is no rule does not count":               {[]any{"odd"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := (Rules{test.rules}).Allow(widgets, "list", "patch"); got != test.allow {
