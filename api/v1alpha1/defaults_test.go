@@ -27,17 +27,17 @@ func TestDefaults(t *testing.T) {
 		"a MemberCluster is left without touching its objects": {
 			kind: "MemberCluster", spec: memberSpec, want: everywhere + `
 connection: {type: Direct, direct: {kubeconfigSecretRef: {name: s, key: kubeconfig}}}
-leave: {policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
+leave: {credentials: Keep, policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
 `},
 		"what is said of leaving keeps the other defaults": {
 			kind: "MemberCluster", spec: memberSpec + "leave: {policy: Delete}", want: everywhere + `
 connection: {type: Direct, direct: {kubeconfigSecretRef: {name: s, key: kubeconfig}}}
-leave: {policy: Delete, timeoutSeconds: 600, whenUnreachable: Wait}
+leave: {credentials: Keep, policy: Delete, timeoutSeconds: 600, whenUnreachable: Wait}
 `},
 		"null is as good as nothing where there is a default": {
 			kind: "MemberCluster", spec: memberSpec + "leave: null", want: everywhere + `
 connection: {type: Direct, direct: {kubeconfigSecretRef: {name: s, key: kubeconfig}}}
-leave: {policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
+leave: {credentials: Keep, policy: Orphan, timeoutSeconds: 600, whenUnreachable: Wait}
 `},
 		"a Placement adopts nothing and takes nothing over": {
 			kind: "Placement", spec: placementSpec, want: placementSpec + placementDefaults,
