@@ -58,7 +58,7 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 			return ctrl.Result{RequeueAfter: state.wait}, nil // the status goes on naming it
 		}
 		if !state.done {
-			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", fmt.Sprintf(
+			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
 				"the cluster does not let the hub revoke the token that was replaced: delete Secret %s/%s there", hubv1.SystemNamespace, old.Name))
 		}
 	}
@@ -191,10 +191,10 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {
-		r.tell(run.cluster, corev1.EventTypeNormal, "CredentialsRevoked", "the hub's token on the cluster was revoked")
+		r.tell(run.cluster, corev1.EventTypeNormal, "CredentialsRevoked", "RotateCredentials", "the hub's token on the cluster was revoked")
 	} else {
 		note = fault
-		r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", fmt.Sprintf(
+		r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
 			"the hub's credentials on the cluster stay valid: %s; delete ServiceAccount %s/%s there", fault, hubv1.SystemNamespace, credential.Account))
 	}
 	if run.secret.Labels[hubv1.ManagedByLabel] != hubv1.ManagedByHansectl {
@@ -209,8 +209,8 @@ func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) er
 	return nil
 }
 
-func (r *Reconciler) tell(c *hubv1.MemberCluster, kind, reason, note string) {
+func (r *Reconciler) tell(c *hubv1.MemberCluster, kind, reason, action, note string) {
 	if r.events != nil {
-		r.events.Eventf(c, nil, kind, reason, "RotateCredentials", "%s", note)
+		r.events.Eventf(c, nil, kind, reason, action, "%s", note)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ const (
 var (
 	hub        client.Client
 	reconciler *Reconciler
+	recorder   = &fakeRecorder{}
 	links      = &fakeLinks{wants: map[string]want{}, states: map[string]member.LinkState{}}
 )
 
@@ -84,7 +86,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), links, hubID, grace)
 	links.onChange = reconciler.Wake
 	reconciler.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	reconciler.KeepTokens(func(cluster string) (Tokens, error) { return issuer(cluster), nil }, nil)
+	reconciler.KeepTokens(func(cluster string) (Tokens, error) { return issuer(cluster), nil }, recorder)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
 	}
@@ -95,6 +97,40 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 		}
 	}()
 	return nil
+}
+
+// fakeRecorder keeps the events about each cluster.
+type fakeRecorder struct {
+	mu   sync.Mutex
+	told map[string][]string
+}
+
+func (r *fakeRecorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told == nil {
+		r.told = map[string][]string{}
+	}
+	name := regarding.(*hubv1.MemberCluster).Name
+	r.told[name] = append(r.told[name], fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(note, args...)))
+}
+
+func (r *fakeRecorder) of(cluster string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.told[cluster])
+}
+
+// told waits until the last event about the cluster begins with the text.
+func (s scene) told(text string) {
+	s.Helper()
+	s.eventually("event "+text, func() string {
+		got := recorder.of(s.name)
+		if len(got) > 0 && strings.HasPrefix(got[len(got)-1], text) {
+			return ""
+		}
+		return fmt.Sprintf("there are %q", got)
+	})
 }
 
 // want is what a link was asked for last.

@@ -10,6 +10,7 @@
 //   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those that are there. What
 //     becomes of them is for their placements to say.
 //   - A token of hansectl's is renewed in time and its predecessor revoked when the link uses the new one. A leaving cluster's is revoked if that is asked for.
+//   - A change that an operator wants to hear of is told by an event, after the status with it was written (news.go).
 //   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A link that is being
 //     made after a restart leaves the status as it is.
 package membership
@@ -63,7 +64,7 @@ type Reconciler struct {
 
 	// tokens makes and revokes tokens on a cluster; nil if none are.
 	tokens  func(cluster string) (Tokens, error)
-	events  events.EventRecorder
+	events  events.EventRecorder // nil: no events
 	errands *errands
 	now     func() time.Time
 
@@ -237,6 +238,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 	}
 	if err := r.client.Status().Patch(ctx, run.cluster, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %s: %w", run.cluster.Name, err)
+	}
+	for _, n := range changes(run.before.Status.Conditions, run.cluster.Status.Conditions, r.now()) {
+		r.tell(run.cluster, n.kind, n.reason, "Connect", n.note)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

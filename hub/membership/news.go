@@ -1,0 +1,69 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// longestNote is that of an event, in characters: the API server refuses more than 1024 bytes, and four bytes are one character at most.
+const longestNote = 256
+
+// news is one event about a cluster.
+type news struct{ kind, reason, note string }
+
+// troubles are the conditions that are True while a user has something to do.
+var troubles = []string{
+	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
+}
+
+// changes returns an event for each change between two statuses that an operator wants to hear of: the cluster was lost, or it is another one, its
+// credentials are refused or expire soon, and the end of these. A status that only says so in other words gives none.
+func changes(before, after []metav1.Condition, now time.Time) []news {
+	var out []news
+	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
+		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
+		switch {
+		case is == nil:
+		case is.Status == metav1.ConditionFalse && (was == nil || was.Status != is.Status || was.Reason != is.Reason):
+			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
+		case is.Status == metav1.ConditionTrue && t == hubv1.ConditionReady && (was == nil || was.Status != is.Status):
+			out = append(out, news{corev1.EventTypeNormal, is.Reason, back(was, is, now)})
+		case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+			out = append(out, news{corev1.EventTypeNormal, is.Reason, is.Message})
+		}
+	}
+	for _, t := range troubles {
+		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
+		if is != nil && is.Status == metav1.ConditionTrue && (was == nil || was.Status != is.Status || was.Reason != is.Reason) {
+			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
+		}
+	}
+	// Ready and CredentialsValid may have one reason, such as Unauthorized.
+	var told []string
+	out = slices.DeleteFunc(out, func(n news) bool {
+		twice := slices.Contains(told, n.reason)
+		told = append(told, n.reason)
+		return twice
+	})
+	for i := range out {
+		out[i].note = member.Line(out[i].note, longestNote)
+	}
+	return out
+}
+
+// back says that the cluster answers, and for how long it did not.
+func back(was, is *metav1.Condition, now time.Time) string {
+	if was == nil || was.Status != metav1.ConditionFalse {
+		return is.Message
+	}
+	return fmt.Sprintf("the cluster is back after %s (%s): %s", duration.HumanDuration(max(now.Sub(was.LastTransitionTime.Time), 0)), was.Reason, is.Message)
+}
