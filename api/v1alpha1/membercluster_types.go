@@ -12,11 +12,14 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=mcl,categories=hanse
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="As Of",type=date,JSONPath=`.status.lastObservedTime`
+// +kubebuilder:printcolumn:name="Cordoned",type=boolean,JSONPath=`.spec.unschedulable`
+// +kubebuilder:printcolumn:name="To-Drain",type=integer,JSONPath=`.status.drain.remaining`
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.topology.region`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.connection.type`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes.ready`
+// +kubebuilder:printcolumn:name="Taints",type=string,priority=1,JSONPath=`.spec.taints`
 // +kubebuilder:printcolumn:name="Credentials-Until",type=string,priority=1,JSONPath=`.status.credentials.expireTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="the name of a MemberCluster is a DNS label of at most 63 characters"
@@ -358,6 +361,11 @@ type TokenSecret struct {
 // DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and cannot go on when it
 // equals staying + blocked.
 type DrainStatus struct {
+	// total is the number of objects that the cluster had when the drain began. Total less remaining were moved. Unset: an older hub has counted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total,omitempty"`
+
 	// remaining is the number of objects that the cluster still has, those below included.
 	// +required
 	Remaining int32 `json:"remaining"`
@@ -374,7 +382,7 @@ type DrainStatus struct {
 	// +required
 	Staying int32 `json:"staying"`
 
-	// message says what is waited for, and names some of what is blocked.
+	// message says what is waited for, and names up to three objects that are blocked and three that stay.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

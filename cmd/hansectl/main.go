@@ -33,16 +33,11 @@ func main() {
 	if err == nil {
 		return
 	}
-	code := 1
-	var exit *command.ExitError
-	if errors.As(err, &exit) {
-		code = exit.Code
-	}
 	switch {
 	case interrupted && errors.Is(err, context.Canceled):
 		fmt.Fprintf(os.Stderr, "%s: interrupted; what was done so far stays\n", name)
 	case err.Error() != "":
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
 	}
-	os.Exit(code)
+	os.Exit(command.ExitCode(err))
 }

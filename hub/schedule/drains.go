@@ -34,6 +34,7 @@ type other struct {
 // drain is what is known of one cluster.
 type drain struct {
 	most    int                           // may be moving
+	began   int                           // objects that the cluster had when the first of them asked to leave
 	others  int                           // entries of the cluster that are not Present
 	moving  map[types.NamespacedName]bool // as the bindings say
 	granted map[types.NamespacedName]bool // the bindings do not say so yet; true once that is written
@@ -76,12 +77,13 @@ func (c *drain) next() []key {
 	return out
 }
 
-// ask lets an object leave a cluster unless enough are on their way. One that is refused is woken when there is room.
-func (d *drains) ask(cluster string, id key, most int) bool {
+// ask lets an object leave a cluster unless enough are on their way. One that is refused is woken when there is room. objects is how many the
+// cluster has.
+func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(cluster)
-	c.most = most
+	c.most, c.began = most, max(c.began, objects)
 	binding := id.BindingKey()
 	if _, granted := c.granted[binding]; granted || c.moving[binding] {
 		return true
@@ -174,24 +176,37 @@ func (d *drains) wakeAll(ids []key) {
 	}
 }
 
-// left counts what is left of a drain, beside objects that are Present, and names up to three that cannot be moved.
-func (d *drains) left(cluster string) (s hubv1.DrainStatus, blocked []key) {
-	const named = 3
+// ended takes note that a cluster is not drained any more.
+func (d *drains) ended(cluster string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.clusters[cluster]; c != nil {
+		c.began = 0
+	}
+}
+
+// remains are the objects that cannot be moved from a cluster, in order.
+type remains struct{ blocked, staying []key }
+
+// left counts what is left of a drain, beside objects that are Present, and what cannot be moved.
+func (d *drains) left(cluster string) (s hubv1.DrainStatus, r remains) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.clusters[cluster]
 	if c == nil {
-		return s, nil
+		return s, r
 	}
-	s.Remaining, s.Moving = int32(c.others), int32(len(c.moving))
+	s.Total, s.Remaining, s.Moving = int32(c.began), int32(c.others), int32(len(c.moving))
 	for id, why := range c.stays {
 		if why == hubv1.ReasonWantedEverywhere {
-			s.Staying++
+			r.staying = append(r.staying, id)
 		} else {
-			blocked = append(blocked, id)
+			r.blocked = append(r.blocked, id)
 		}
 	}
-	s.Blocked = int32(len(blocked))
-	slices.SortFunc(blocked, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
-	return s, blocked[:min(named, len(blocked))]
+	s.Blocked, s.Staying = int32(len(r.blocked)), int32(len(r.staying))
+	for _, ids := range [][]key{r.blocked, r.staying} {
+		slices.SortFunc(ids, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
+	}
+	return s, r
 }

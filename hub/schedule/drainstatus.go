@@ -65,12 +65,17 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 // drained is what a drain has left; nil if the cluster is not drained.
 func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if c.Spec.Drain == nil {
+		s.turns.drains.ended(c.Name)
 		return nil
 	}
 	present := int32(s.memory.objectsOn(c.Name))
-	left, blocked := s.turns.drains.left(c.Name)
+	left, cannot := s.turns.drains.left(c.Name)
 	leaving := left.Remaining - left.Moving
 	left.Remaining += present
+	left.Total = max(left.Total, left.Remaining)
+	if c.Status.Drain != nil {
+		left.Total = max(left.Total, c.Status.Drain.Total)
+	}
 
 	var parts []string
 	say := func(n int32, one, many string) {
@@ -89,14 +94,19 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 		say(leaving, "is being withdrawn", "are being withdrawn")
 	}
 	say(left.Blocked, "cannot go to another cluster", "cannot go to another cluster")
-	if len(blocked) > 0 {
-		var named []string
-		for _, id := range blocked {
-			named = append(named, id.String())
+	name := func(ids []key) {
+		const most = 3
+		var names []string
+		for _, id := range ids[:min(most, len(ids))] {
+			names = append(names, id.String())
 		}
-		parts[len(parts)-1] += ", such as " + strings.Join(named, ", ")
+		if names != nil {
+			parts[len(parts)-1] += ", such as " + strings.Join(names, ", ")
+		}
 	}
+	name(cannot.blocked)
 	say(left.Staying, "stays: its placement wants it on every cluster", "stay: their placements want them on every cluster")
+	name(cannot.staying)
 	if parts == nil {
 		parts = []string{"nothing is left"}
 	}

@@ -142,7 +142,7 @@ func (f facts) mayLeave(m *hubv1.MemberCluster) (why string, wait time.Duration)
 	case f.turns == nil:
 		return "", 0
 	case drain != nil:
-		if !f.turns.drains.ask(m.Name, f.id, unavailable(drain)) {
+		if !f.turns.drains.ask(m.Name, f.id, unavailable(drain), f.memory.objectsOn(m.Name)) {
 			return "as many objects as may be are moving from the cluster", 0
 		}
 		return "", 0

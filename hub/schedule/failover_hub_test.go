@@ -194,7 +194,10 @@ func TestADrainedClusterIsEmptiedOneByOne(t *testing.T) {
 		if err := hubClient.Get(t.Context(), client.ObjectKey{Name: s.cluster("eu")}, c); err != nil {
 			return err
 		}
-		want := &hubv1.DrainStatus{Remaining: 1, Staying: 1, Message: "1 object stays: its placement wants it on every cluster"}
+		want := &hubv1.DrainStatus{
+			Total: objectsOnEU + 1, Remaining: 1, Staying: 1,
+			Message: "1 object stays: its placement wants it on every cluster, such as " + ids[objectsOnEU].String(),
+		}
 		if diff := cmp.Diff(want, c.Status.Drain); diff != "" {
 			return errors.New(diff)
 		}

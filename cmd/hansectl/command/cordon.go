@@ -13,26 +13,28 @@ import (
 )
 
 func newCordon(h *hub) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cordon CLUSTER",
+	var clusters clusterChoice
+	cmd := &cobra.Command{
+		Use:   "cordon CLUSTER | --region REGION",
 		Short: "Send no new objects to a cluster; what is there stays",
 		Long: `Send no new objects to a cluster: set spec.unschedulable of its MemberCluster.
 
 Objects that are there stay, are kept up to date, and keep their replicas or get fewer. To move them elsewhere, drain the cluster.`,
-		Example: `  hansectl cordon eu-fra-1`,
-		Args:    arguments("CLUSTER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cordon(cmd.Context(), h, args[0])
+		Example: `  hansectl cordon eu-fra-1
+
+  hansectl cordon --region eu-central-1`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return clusters.each(cmd.Context(), h, func(hub client.Client, cluster *hubv1.MemberCluster) error {
+				return cordon(cmd.Context(), h, hub, cluster)
+			})
 		},
-		ValidArgsFunction: h.completeClusters,
 	}
+	clusters.addTo(cmd, h)
+	return cmd
 }
 
-func cordon(ctx context.Context, h *hub, name string) error {
-	hub, cluster, err := connectTo(ctx, h, name)
-	if err != nil {
-		return err
-	}
+func cordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.MemberCluster) error {
+	name := cluster.Name
 	if cluster.Spec.Unschedulable {
 		says(h.streams.Out, "membercluster/"+name, "is cordoned already")
 		return nil
@@ -54,26 +56,28 @@ func cordon(ctx context.Context, h *hub, name string) error {
 }
 
 func newUncordon(h *hub) *cobra.Command {
-	return &cobra.Command{
-		Use:   "uncordon CLUSTER",
+	var clusters clusterChoice
+	cmd := &cobra.Command{
+		Use:   "uncordon CLUSTER | --region REGION",
 		Short: "Let a cluster have new objects again; end its drain",
 		Long: `Let a cluster have new objects again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
 
 Nothing moves back by itself: an object stays where it is, unless its placement asks for rebalance.`,
-		Example: `  hansectl uncordon eu-fra-1`,
-		Args:    arguments("CLUSTER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return uncordon(cmd.Context(), h, args[0])
+		Example: `  hansectl uncordon eu-fra-1
+
+  hansectl uncordon --region eu-central-1`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return clusters.each(cmd.Context(), h, func(hub client.Client, cluster *hubv1.MemberCluster) error {
+				return uncordon(cmd.Context(), h, hub, cluster)
+			})
 		},
-		ValidArgsFunction: h.completeClusters,
 	}
+	clusters.addTo(cmd, h)
+	return cmd
 }
 
-func uncordon(ctx context.Context, h *hub, name string) error {
-	hub, cluster, err := connectTo(ctx, h, name)
-	if err != nil {
-		return err
-	}
+func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.MemberCluster) error {
+	name := cluster.Name
 	if !cluster.Spec.Unschedulable && cluster.Spec.Drain == nil {
 		says(h.streams.Out, "membercluster/"+name, "is not cordoned")
 		return nil

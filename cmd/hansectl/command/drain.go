@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,113 +12,164 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 // drain is one run of the command.
 type drain struct {
 	hub *hub
 
-	name           string
+	clusters       clusterChoice
 	maxUnavailable int32
 	wait           bool
 	timeout        time.Duration
 }
 
-var errBlocked = errors.New("the drain cannot go on")
+// errLeft means that objects are left that cannot be moved.
+var errLeft = errors.New("not all objects could be moved")
 
-// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and what was blocked may just
-// have got a place.
-const blockedFor = 5 * time.Second
+const (
+	// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and what was blocked may just
+	// have got a place.
+	blockedFor = 5 * time.Second
+	// namedLeft is how many of the objects are named that are left on a cluster.
+	namedLeft = 50
+)
 
 func newDrain(h *hub) *cobra.Command {
 	d := &drain{hub: h}
 	cmd := &cobra.Command{
-		Use:   "drain CLUSTER",
+		Use:   "drain CLUSTER | --region REGION",
 		Short: "Move the objects of a cluster to others, and send no new ones",
 		Long: `Move the objects of a cluster to others, and send no new ones: set spec.drain of its MemberCluster, and wait.
 
-Each object gets its replacement first, and leaves the cluster when that is Healthy. What its placement wants on every cluster stays, and so
-does what no other cluster can take. The hub does the work: it goes on if this command ends, until hansectl uncordon ends it.`,
+Each object gets its replacement first, and leaves the cluster when that is Healthy. An object stays if its placement wants it on every cluster,
+or if no other cluster can take it. The hub does the work: it goes on if this command ends, until hansectl uncordon ends it.
+
+Exit code 0: every object was moved. 3: objects are left that cannot be moved; they are listed. 2: wrong usage. 1: any other error.`,
 		Example: `  hansectl drain eu-fra-1
 
-  # Faster: a hundred objects at a time
+  # Every cluster of a region
+  hansectl drain --region eu-central-1
+
+  # Faster: a hundred objects of each cluster at a time
   hansectl drain eu-fra-1 --max-unavailable 100
 
   # Ask for it and look later
   hansectl drain eu-fra-1 --wait=false`,
-		Args: arguments("CLUSTER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("max-unavailable") && (d.maxUnavailable < 1 || d.maxUnavailable > 10000) {
 				return usageError(cmd, fmt.Errorf("--max-unavailable %d: want 1 to 10000", d.maxUnavailable))
 			}
 			if d.timeout < 0 {
 				return usageError(cmd, fmt.Errorf("--timeout %s: want 0 or more", d.timeout))
 			}
-			d.name = args[0]
 			return d.run(cmd.Context())
 		},
-		ValidArgsFunction: h.completeClusters,
 	}
+	d.clusters.addTo(cmd, h)
 	cmd.Flags().Int32Var(&d.maxUnavailable, "max-unavailable", 0, fmt.Sprintf(
-		"How many objects of the cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.MostUnavailable))
+		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.MostUnavailable))
 	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until nothing is left to move.")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 is as long as it takes. The drain goes on after it.")
 	return cmd
 }
 
+// run asks for the drain of every cluster before it waits for the first, so that nothing moves from one of them to another.
 func (d *drain) run(ctx context.Context) error {
 	hub, _, err := d.hub.connect()
 	if err != nil {
 		return err
 	}
-	if err := d.ask(ctx, hub); err != nil {
+	clusters, err := d.clusters.read(ctx, hub)
+	if err != nil {
 		return err
+	}
+	for _, cluster := range clusters {
+		if err := d.ask(ctx, hub, cluster); err != nil {
+			return err
+		}
 	}
 	if !d.wait {
 		return nil
 	}
-	timeout := d.timeout
-	if timeout == 0 {
-		timeout = math.MaxInt64
+	began, left := time.Now(), []error{}
+	for _, cluster := range clusters {
+		timeout := time.Duration(math.MaxInt64)
+		if d.timeout > 0 {
+			timeout = max(0, d.timeout-time.Since(began))
+		}
+		err := d.await(ctx, hub, cluster.Name, timeout)
+		if err != nil && !errors.Is(err, errLeft) {
+			return err
+		}
+		if err != nil {
+			d.showLeft(ctx, hub, cluster.Name)
+			left = append(left, err)
+		}
 	}
+	if len(left) > 0 {
+		return &ExitError{Code: 3, Err: errors.Join(left...)}
+	}
+	return nil
+}
+
+// await waits until nothing is left to move from a cluster.
+func (d *drain) await(ctx context.Context, hub client.Client, name string, timeout time.Duration) error {
 	var blocked time.Time
 	state, err := await(ctx, d.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
-		cluster, err := readCluster(ctx, hub, d.name)
+		cluster, err := readCluster(ctx, hub, name)
 		if err != nil {
 			return "", false, err
 		}
-		state, done, err := drainState(cluster)
-		switch {
-		case !errors.Is(err, errBlocked):
+		state, end, err := drainState(cluster)
+		if end != drainBlocked {
 			blocked = time.Time{}
-		case blocked.IsZero():
-			blocked, err = time.Now(), nil
-		case time.Since(blocked) < blockedFor:
-			err = nil
+		} else if blocked.IsZero() {
+			blocked = time.Now()
 		}
-		return state, done, err
+		if d.clusters.region != "" {
+			state = name + ": " + state
+		}
+		if err == nil && (end == drainStaying || (end == drainBlocked && time.Since(blocked) >= blockedFor)) {
+			err = fmt.Errorf("%w: %s", errLeft, state)
+		}
+		return state, end == drainDone, err
 	})
 	switch {
 	case errors.Is(err, errTimeout):
-		return fmt.Errorf("draining membercluster/%s: %w: %s; %s (it needs a running hub)", d.name, err, state, d.goesOn())
+		return fmt.Errorf("draining membercluster/%s: %w after %s: %s; %s (it needs a running hub)", name, errTimeout, d.timeout, state, goesOn(name))
 	case ctx.Err() != nil:
-		says(d.hub.streams.Out, "membercluster/"+d.name, "%s", d.goesOn())
-	case errors.Is(err, errBlocked):
-		return fmt.Errorf("draining membercluster/%s: %w; they move as soon as another cluster can take them, and hansectl uncordon %s ends the drain", d.name, err, d.name)
+		says(d.hub.streams.Out, "membercluster/"+name, "%s", goesOn(name))
+	case err != nil:
+		return fmt.Errorf("draining membercluster/%s: %w", name, err)
 	}
 	return err
 }
 
-func (d *drain) goesOn() string {
-	return fmt.Sprintf("the drain goes on: hansectl drain %s shows how far it is, hansectl uncordon %s ends it", d.name, d.name)
+func goesOn(cluster string) string {
+	return fmt.Sprintf("the drain goes on: hansectl drain %s shows how far it is, hansectl uncordon %s ends it", cluster, cluster)
+}
+
+// showLeft lists what is left on a cluster, as far as the user may see the bindings, and says what can be done.
+func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string) {
+	var left []view.LeftObject
+	err := eachBinding(ctx, hub, func(b hubv1.BindingObject) {
+		if b.BindingSpec().Target(cluster) != nil {
+			left = append(left, view.NewLeftObject(b))
+		}
+	})
+	if err != nil {
+		fmt.Fprintf(d.hub.streams.ErrOut, "warning: the objects that are left on %s cannot be listed: %v\n", cluster, err)
+	} else {
+		view.WriteLeft(d.hub.streams.Out, left, namedLeft)
+	}
+	says(d.hub.streams.Out, "membercluster/"+cluster, "%s; an object that stays moves if its placement asks for a number of clusters "+
+		"(spec.spread.numberOfClusters) and another one can take it", goesOn(cluster))
 }
 
 // ask sets spec.drain. What is asked for already stays, unless a flag says otherwise.
-func (d *drain) ask(ctx context.Context, hub client.Client) error {
-	cluster, err := readCluster(ctx, hub, d.name)
-	if err != nil {
-		return err
-	}
+func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	before, verb := cluster.DeepCopy(), "draining"
 	if cluster.Spec.Drain != nil {
 		verb = "is being drained already"
@@ -132,48 +182,48 @@ func (d *drain) ask(ctx context.Context, hub client.Client) error {
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(d.hub.streams.Out, "membercluster/"+d.name, "%s: it gets no new objects, and at most %s at a time", verb,
+	says(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time", verb,
 		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.MostUnavailable)), "object")+" move")
 	return nil
 }
 
-// drainState says how far a drain is. It is done when nothing is left but what stays, and an error if it cannot go on.
-func drainState(cluster *hubv1.MemberCluster) (state string, done bool, err error) {
+// drainEnd says whether a drain has come to an end, and which.
+type drainEnd int
+
+const (
+	drainGoesOn  drainEnd = iota
+	drainDone             // nothing is left
+	drainStaying          // all that is left is wanted on every cluster
+	drainBlocked          // of all that is left, some is blocked and nothing moves
+)
+
+// drainState says how far a drain is.
+func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	if cluster.Spec.Drain == nil {
-		return "", false, errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
+		return "", drainGoesOn, errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
 	}
 	s := cluster.Status.Drain
 	if s == nil {
-		return "waiting for the hub to look at it", false, nil
+		return "waiting for the hub to look at it", drainGoesOn, nil
 	}
-	stay := ""
-	if s.Staying > 0 {
-		stay = counted(int(s.Staying), "object") + " that the placement wants on every cluster"
+	if s.Remaining == 0 && s.Total == 0 {
+		return "drained: there were no objects to move", drainDone, nil
 	}
-	switch {
-	case s.Remaining == 0:
-		return "drained: nothing is left", true, nil
-	case s.Remaining == s.Staying:
-		return "drained: what is left is " + stay, true, nil
+	state := fmt.Sprintf("%d of %s moved", s.Total-s.Remaining, counted(int(s.Total), "object"))
+	if s.Total < s.Remaining { // an older hub has counted
+		state = counted(int(s.Remaining), "object") + " left"
 	}
-	parts := []string{counted(int(s.Remaining-s.Staying), "object") + " to go"}
-	for _, part := range []struct {
-		n    int32
-		what string
-	}{{s.Moving, "moving"}, {s.Blocked, "blocked"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	state = strings.Join(parts, ", ")
-	if stay != "" {
-		state += ", beside " + stay
+	if s.Remaining == 0 {
+		return "drained: " + state, drainDone, nil
 	}
 	if s.Message != "" {
-		state += ": " + s.Message
+		state += "; " + s.Message
 	}
-	if s.Remaining == s.Staying+s.Blocked {
-		return state, false, fmt.Errorf("%w: %s", errBlocked, state)
+	switch s.Remaining {
+	case s.Staying:
+		return state, drainStaying, nil
+	case s.Staying + s.Blocked:
+		return state, drainBlocked, nil
 	}
-	return state, false, nil
+	return state, drainGoesOn, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,31 +19,30 @@ func TestDrainState(t *testing.T) {
 	tests := map[string]struct {
 		status *hubv1.DrainStatus
 		state  string
-		done   bool
-		fails  error
+		end    drainEnd
 	}{
-		"before the hub has looked": {nil, "waiting for the hub to look at it", false, nil},
+		"before the hub has looked": {nil, "waiting for the hub to look at it", drainGoesOn},
 		"while objects move": {
-			&hubv1.DrainStatus{Remaining: 12, Moving: 10, Message: "waiting for Widget shop/web on us-1"},
-			"12 objects to go, 10 moving: waiting for Widget shop/web on us-1", false, nil,
+			&hubv1.DrainStatus{Total: 14, Remaining: 12, Moving: 10, Message: "10 objects are moving"},
+			"2 of 14 objects moved; 10 objects are moving", drainGoesOn,
 		},
-		"one is blocked and one moves": {
-			&hubv1.DrainStatus{Remaining: 3, Moving: 1, Blocked: 1, Staying: 1, Message: "Widget shop/db: 0 of 2 clusters"},
-			"2 objects to go, 1 moving, 1 blocked, beside 1 object that the placement wants on every cluster: Widget shop/db: 0 of 2 clusters", false, nil,
+		"one is blocked and one moves": {&hubv1.DrainStatus{Total: 3, Remaining: 3, Moving: 1, Blocked: 1, Staying: 1}, "0 of 3 objects moved", drainGoesOn},
+		"all that is left is blocked or stays": {
+			&hubv1.DrainStatus{Total: 3, Remaining: 2, Blocked: 1, Staying: 1, Message: "1 object cannot go"}, "1 of 3 objects moved; 1 object cannot go", drainBlocked,
 		},
-		"all that is left is blocked": {
-			&hubv1.DrainStatus{Remaining: 2, Blocked: 1, Staying: 1, Message: "Widget shop/db: 0 of 2 clusters"},
-			"1 object to go, 1 blocked, beside 1 object that the placement wants on every cluster: Widget shop/db: 0 of 2 clusters", false, errBlocked,
+		"all that is left is wanted on every cluster": {
+			&hubv1.DrainStatus{Total: 14, Remaining: 14, Staying: 14, Message: "14 objects stay"}, "0 of 14 objects moved; 14 objects stay", drainStaying,
 		},
-		"nothing is left":                   {&hubv1.DrainStatus{}, "drained: nothing is left", true, nil},
-		"what is left is wanted everywhere": {&hubv1.DrainStatus{Remaining: 2, Staying: 2}, "drained: what is left is 2 objects that the placement wants on every cluster", true, nil},
+		"all were moved":           {&hubv1.DrainStatus{Total: 1}, "drained: 1 of 1 object moved", drainDone},
+		"there were none":          {&hubv1.DrainStatus{}, "drained: there were no objects to move", drainDone},
+		"an older hub has counted": {&hubv1.DrainStatus{Remaining: 2, Moving: 2}, "2 objects left", drainGoesOn},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := &hubv1.MemberCluster{Spec: hubv1.MemberClusterSpec{Drain: &hubv1.DrainPolicy{}}, Status: hubv1.MemberClusterStatus{Drain: tc.status}}
-			state, done, err := drainState(m)
-			if state != tc.state || done != tc.done || !errors.Is(err, tc.fails) {
-				t.Errorf("got %q, %v, %v; want %q, %v, %v", state, done, err, tc.state, tc.done, tc.fails)
+			state, end, err := drainState(m)
+			if state != tc.state || end != tc.end || err != nil {
+				t.Errorf("got %q, %v, %v; want %q, %v", state, end, err, tc.state, tc.end)
 			}
 		})
 	}
@@ -90,9 +90,9 @@ func TestDrainAsksAndWaits(t *testing.T) {
 		}
 	})
 	t.Run("interrupted it says that the drain goes on", func(t *testing.T) {
-		must(t, drains(ctx, "eu-fra-1", &hubv1.DrainStatus{Remaining: 5, Moving: 1}))
+		must(t, drains(ctx, "eu-fra-1", &hubv1.DrainStatus{Total: 6, Remaining: 5, Moving: 1}))
 		ctx, cancel := context.WithCancel(ctx)
-		out := &interrupting{on: "5 objects to go, 1 moving", cancel: cancel}
+		out := &interrupting{on: "1 of 6 objects moved", cancel: cancel}
 		root := New("hansectl", "test", genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out})
 		root.SetArgs([]string{"drain", "eu-fra-1", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir()})
 		if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
@@ -103,16 +103,25 @@ func TestDrainAsksAndWaits(t *testing.T) {
 			t.Error("the drain was ended")
 		}
 	})
-	t.Run("what is blocked is an error that names it", func(t *testing.T) {
-		must(t, drains(ctx, "eu-fra-1", &hubv1.DrainStatus{Remaining: 1, Blocked: 1, Message: "Widget shop/db: 0 of 1 clusters"}))
-		_, err := hansectl(t, "drain", "eu-fra-1")
-		refused(t, err, "the drain cannot go on: 1 object to go, 1 blocked: Widget shop/db: 0 of 1 clusters", "hansectl uncordon eu-fra-1 ends the drain")
+	_, binding := settings(t)
+	binding.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu-fra-1", State: hubv1.TargetPresent}}
+	apply(t, onHub, binding)
+	t.Run("what cannot move is named, and the exit code is 3", func(t *testing.T) {
+		for _, left := range []*hubv1.DrainStatus{
+			{Total: 14, Remaining: 14, Staying: 14, Message: "14 objects stay"}, {Total: 14, Remaining: 14, Blocked: 14, Message: "14 objects cannot go"},
+		} {
+			must(t, drains(ctx, "eu-fra-1", left))
+			out, err := hansectl(t, "drain", "eu-fra-1")
+			refused(t, err, "draining membercluster/eu-fra-1: not all objects could be moved: 0 of 14 objects moved; "+left.Message)
+			exits(t, err, 3)
+			wants(t, out, "LEFT                      PLACEMENT", "ConfigMap shop/settings   Placement/all", "hansectl uncordon eu-fra-1 ends it", "spec.spread.numberOfClusters")
+		}
 	})
 	t.Run("it ends when nothing is left", func(t *testing.T) {
-		must(t, drains(ctx, "eu-fra-1", &hubv1.DrainStatus{}))
+		must(t, drains(ctx, "eu-fra-1", &hubv1.DrainStatus{Total: 14}))
 		out, err := hansectl(t, "drain", "eu-fra-1")
 		must(t, err)
-		wants(t, out, "drained: nothing is left")
+		wants(t, out, "drained: 14 of 14 objects moved")
 	})
 	t.Run("uncordon ends it", func(t *testing.T) {
 		out, err := hansectl(t, "uncordon", "eu-fra-1")
@@ -138,9 +147,48 @@ func (i *interrupting) Write(p []byte) (int, error) {
 	return i.Buffer.Write(p)
 }
 
+func TestTheClustersOfARegionAreDrainedAndUncordoned(t *testing.T) {
+	fresh(t)
+	for name, region := range map[string]string{"eu-fra-1": "eu", "eu-fra-2": "eu", "us-1": "us"} {
+		m := member(t, name)
+		m.Labels = map[string]string{hubv1.RegionLabel: region}
+		must(t, onHub.Update(t.Context(), m))
+		must(t, drains(t.Context(), name, &hubv1.DrainStatus{Total: 2}))
+	}
+	draining := func(want ...string) {
+		t.Helper()
+		var list hubv1.MemberClusterList
+		must(t, onHub.List(t.Context(), &list))
+		var got []string
+		for _, m := range list.Items {
+			if m.Spec.Drain != nil {
+				got = append(got, m.Name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("drained are %v, want %v", got, want)
+		}
+	}
+	must(t, drains(t.Context(), "eu-fra-1", &hubv1.DrainStatus{Total: 2, Remaining: 2, Staying: 2}))
+	out, err := hansectl(t, "drain", "--region", "eu")
+	exits(t, err, 3)
+	wants(t, out, "eu-fra-2: drained: 2 of 2 objects moved")
+	draining("eu-fra-1", "eu-fra-2")
+	out, err = hansectl(t, "uncordon", "--region", "eu")
+	must(t, err)
+	wants(t, out, "membercluster/eu-fra-1             uncordoned", "membercluster/eu-fra-2             uncordoned")
+	draining()
+	_, err = hansectl(t, "cordon", "--region", "mars")
+	refused(t, err, `no cluster is in region "mars"; the regions are eu, us`)
+	out, err = run(t, "__complete", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir(), "drain", "--region", "u")
+	must(t, err)
+	wants(t, out, "us\n")
+}
+
 func TestDrainRefusesWhatItCannotDo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"CLUSTER is missing":                      {"drain"},
+		`unexpected argument "a" beside --region`: {"drain", "a", "--region", "eu"},
 		"--max-unavailable 0: want 1 to 10000":    {"drain", "a", "--max-unavailable", "0"},
 		"--timeout -1s: want 0 or more":           {"drain", "a", "--timeout", "-1s"},
 		`invalid argument "many" for "--max-unav`: {"drain", "a", "--max-unavailable", "many"},

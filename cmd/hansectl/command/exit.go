@@ -20,6 +20,18 @@ func (e *ExitError) Error() string {
 // Unwrap implements errors.
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// ExitCode is the exit code of a command that ended with the error.
+func ExitCode(err error) int {
+	var exit *ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.Code
+	}
+	return 1
+}
+
 // failed gives an error the exit code 2, for a command that has a meaning for 1.
 func failed(err error) error {
 	var exit *ExitError

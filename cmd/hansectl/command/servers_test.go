@@ -53,6 +53,14 @@ func refused(t *testing.T, err error, parts ...string) {
 	wants(t, err.Error(), parts...)
 }
 
+// exits fails unless the error ends the process with this code.
+func exits(t *testing.T, err error, code int) {
+	t.Helper()
+	if got := ExitCode(err); got != code {
+		t.Errorf("the exit code is %d, want %d: %v", got, code, err)
+	}
+}
+
 // apply creates an object and removes it after the test.
 func apply(t *testing.T, s server, o client.Object) {
 	t.Helper()

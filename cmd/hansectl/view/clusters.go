@@ -6,8 +6,10 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -15,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ClusterList is what `get clusters` shows.
+// ClusterList is what `clusters` shows.
 type ClusterList struct {
 	Clusters []Cluster `json:"clusters"`
 }
@@ -41,6 +43,10 @@ type Cluster struct {
 	// Cordoned is true if the cluster gets no new objects, Draining if those that it has move elsewhere.
 	Cordoned bool `json:"cordoned,omitempty"`
 	Draining bool `json:"draining,omitempty"`
+	// Drain counts what a drain has left; nil if the cluster is not drained, or the hub has not counted yet.
+	Drain *hubv1.DrainStatus `json:"drain,omitempty"`
+	// Taints are those of the MemberCluster, and those that the hub has added.
+	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
 // Clusters returns the members by name. objects counts per cluster; nil if that is not known. silence is nil while a hub runs.
@@ -52,6 +58,10 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 			Name: m.Name, Ready: string(metav1.ConditionUnknown), Region: region(m), Version: m.Status.Version.Kubernetes,
 			ClusterID: m.Status.ClusterID, Nodes: m.Status.Nodes, Created: m.CreationTimestamp, Leaving: m.DeletionTimestamp != nil,
 			Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil, LastObservedTime: m.Status.LastObservedTime,
+			Taints: slices.Concat(m.Spec.Taints, m.Status.Taints),
+		}
+		if c.Draining {
+			c.Drain = m.Status.Drain
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			c.Ready, c.Reason, c.Message = string(ready.Status), ready.Reason, ready.Message
@@ -85,9 +95,24 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		case c.Cordoned:
 			ready += ",Cordoned"
 		}
-		rows = append(rows, []string{c.Name, ready, asOf(c.Live, c.LastObservedTime, now), c.Region, c.Version, nodes, objects, age(c.Created, now), c.Reason})
+		reason := c.Reason
+		if c.Drain != nil {
+			reason += fmt.Sprintf("; %d of %d objects to drain", c.Drain.Remaining, max(c.Drain.Total, c.Drain.Remaining))
+		}
+		rows = append(rows, []string{
+			c.Name, ready, asOf(c.Live, c.LastObservedTime, now), c.Region, c.Version, nodes, objects, age(c.Created, now), reason, taints(c.Taints),
+		})
 	}
-	table(w, []string{"NAME", "READY", "AS OF", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON"}, rows)
+	table(w, []string{"NAME", "READY", "AS OF", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON", "TAINTS"}, rows)
+}
+
+// taints are such as "maintenance=true:NoSchedule", as kubectl taint has them.
+func taints(all []corev1.Taint) string {
+	var texts []string
+	for _, t := range all {
+		texts = append(texts, t.ToString())
+	}
+	return strings.Join(texts, ",")
 }
 
 // overdue is true for a cluster that the hub has not said to have observed for so long that it does not observe it.
