@@ -66,7 +66,7 @@ step 'Joining the members'
 for m in "${members[@]}"; do
 	bin/hansectl join "$m" --member-kubeconfig "$(config "$m")" --kubeconfig "$(config hub)"
 done
-bin/hansectl get clusters --kubeconfig "$(config hub)"
+bin/hansectl clusters --kubeconfig "$(config hub)"
 
 step 'The CRDs of prometheus-operator, on the hub once: Hanse carries them to the members'
 bin/lab crds prometheus-operator >"$HANSE_DIR/crds.yaml"

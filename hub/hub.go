@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -66,6 +67,8 @@ type Options struct {
 	Namespace string
 	// LeaderElection makes the process decide where objects go only while it holds the Lease hanse-hub.
 	LeaderElection bool
+	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads; empty: no label.
+	Version string
 	// Identity tells replicas apart, such as the pod's UID; random if empty. See shard.Options.
 	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
@@ -164,6 +167,7 @@ func newManager(config *rest.Config, o Options, f *fence, certificateOf func(*tl
 		LeaderElectionID:              LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
+		LeaderElectionLabels:          versionLabel(o.Version),
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 ptr.To(leaseLasts),
 		RenewDeadline:                 ptr.To(renewWithin),
@@ -433,4 +437,12 @@ func isHub(r client.Reader, hubID string) func(cluster string) bool {
 		var c hubv1.MemberCluster
 		return r.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == hubID
 	}
+}
+
+// versionLabel is the label of the Lease that says which version leads. A version that is no label value is left out.
+func versionLabel(version string) map[string]string {
+	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {
+		return nil
+	}
+	return map[string]string{hubv1.VersionLabel: version}
 }

@@ -71,6 +71,9 @@ const (
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
+	// VersionLabel on the Lease hanse-hub is the version of the replica that leads.
+	VersionLabel = "app.kubernetes.io/version"
+
 	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
 	WithdrawFinalizer = Prefix + "withdraw"
 

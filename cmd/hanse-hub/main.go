@@ -36,7 +36,7 @@ func main() {
 }
 
 func run() error {
-	var o hub.Options
+	o := hub.Options{Version: version}
 	var denied, webhookNames string
 	var showVersion bool
 	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace, "Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")

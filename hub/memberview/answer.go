@@ -198,7 +198,7 @@ func statusOf(ctx context.Context, err error) metav1.Status {
 		s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		return s
 	case errors.Is(err, member.ErrNotConnected):
-		return statusOf(ctx, apierrors.NewServiceUnavailable("the cluster is not connected: see hansectl get clusters"))
+		return statusOf(ctx, apierrors.NewServiceUnavailable("the cluster is not connected: see hansectl clusters"))
 	case ctx.Err() != nil:
 		return statusOf(ctx, apierrors.NewTimeoutError("the member or the hub's API server did not answer in time", 5))
 	}

@@ -38,9 +38,9 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 			}
 		}
 		eventually(t, normal, func() error { // its nodes, which name the region, are read when it is Ready
-			out, err := suite.Hansectl(t.Context(), "get", "clusters")
+			out, err := suite.Hansectl(t.Context(), "clusters")
 			if err == nil && (!strings.Contains(out, paris) || !strings.Contains(out, "eu-west-3")) {
-				err = fmt.Errorf("get clusters does not name %s and its region:\n%s", paris, out)
+				err = fmt.Errorf("clusters does not name %s and its region:\n%s", paris, out)
 			}
 			return err
 		})

@@ -6,44 +6,41 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-func newGetClusters(h *hub) *cobra.Command {
+func newClusters(h *hub) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use:     "clusters",
-		Aliases: []string{"cluster", "memberclusters", "membercluster", "mcl"},
-		Short:   "List the members, whether they are ready and how many objects each shall hold",
-		Example: `  hansectl get clusters
+		Use:        "clusters",
+		Aliases:    []string{"cluster", "memberclusters", "membercluster", "mcl"},
+		SuggestFor: []string{"members", "nodes", "list"},
+		Short:      "List the members, whether they are ready and how many objects each shall hold",
+		Example: `  hansectl clusters
 
   # Names of the members that are not ready
-  hansectl get clusters -o json | jq -r '.clusters[] | select(.ready != "True") | .name'`,
+  hansectl clusters -o json | jq -r '.clusters[] | select(.ready != "True") | .name'`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(cmd); err != nil {
 				return err
 			}
-			return getClusters(cmd.Context(), h, out)
+			return clusters(cmd.Context(), h, out)
 		},
 	}
-	out.addTo(cmd)
+	out.addNamedTo(cmd)
 	return cmd
 }
 
-func getClusters(ctx context.Context, h *hub, out output) error {
+func clusters(ctx context.Context, h *hub, out output) error {
 	c, _, err := h.connect()
 	if err != nil {
 		return err
 	}
-	var members hubv1.MemberClusterList
-	if err := c.List(ctx, &members); meta.IsNoMatchError(err) {
-		return errNoHub
-	} else if err != nil {
-		return fmt.Errorf("listing MemberClusters: %w", err)
+	members, err := listClusters(ctx, c)
+	if err != nil {
+		return err
 	}
 	silence, err := h.warnOfSilence(ctx, c)
 	if err != nil {
@@ -54,9 +51,9 @@ func getClusters(ctx context.Context, h *hub, out output) error {
 		fmt.Fprintf(h.streams.ErrOut, "warning: the objects of each cluster cannot be counted: %v\n", err)
 		objects = nil
 	}
-	if len(members.Items) == 0 && out.format == "" {
+	if len(members) == 0 && out.format == "" {
 		fmt.Fprintln(h.streams.ErrOut, "No members. Join one: hansectl join NAME --member-kubeconfig FILE")
 		return nil
 	}
-	return out.print(h.streams.Out, view.Clusters(members.Items, objects, silence, time.Now()))
+	return out.print(h.streams.Out, view.Clusters(members, objects, silence, time.Now()))
 }

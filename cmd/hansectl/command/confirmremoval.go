@@ -25,7 +25,7 @@ type confirmation struct {
 func newConfirm(h *hub) *cobra.Command {
 	c := &confirmation{hub: h}
 	cmd := &cobra.Command{
-		Use:   "confirm KIND NAME",
+		Use:   "confirm (KIND NAME | KIND/NAME)",
 		Short: "Let copies be deleted whose removal the hub holds",
 		Long: `Let copies be deleted whose removal the hub holds.
 
@@ -36,11 +36,12 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 
   # Without a question, as in a script
   hansectl confirm membercluster eu-fra-1 --yes`,
-		Args: arguments("KIND", "NAME"),
+		Args: objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.kind, c.name = strings.ToLower(args[0]), args[1]
+			kind, name := kindAndName(args)
+			c.kind, c.name = strings.ToLower(kind), name
 			if c.object() == nil {
-				return usageError(cmd, fmt.Errorf("KIND %q: want placement, clusterplacement or membercluster", args[0]))
+				return usageError(cmd, fmt.Errorf("KIND %q: want placement, clusterplacement or membercluster", kind))
 			}
 			return c.run(cmd.Context())
 		},

@@ -112,7 +112,7 @@ func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.Me
 	case meta.IsNoMatchError(err):
 		return nil, errNoHub
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the hub has no membercluster/%s: hansectl get clusters lists them", name)
+		return nil, fmt.Errorf("the hub has no membercluster/%s: hansectl clusters lists them", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading MemberCluster %s: %w", name, err)
 	}

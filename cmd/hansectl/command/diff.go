@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
@@ -47,7 +44,8 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 
   # What a change of a policy would do
   hansectl diff prometheus web -n monitoring -f policy.yaml --cluster cn-sha-1`,
-		Args: objectArguments,
+		Args:              objectArguments,
+		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := d.out.check(cmd); err != nil {
 				return failed(err)
@@ -55,10 +53,8 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 			if d.all && len(d.clusters) > 0 {
 				return failed(usageError(cmd, errors.New("--all and --cluster exclude each other")))
 			}
-			if len(args) == 1 {
-				args = strings.Split(args[0], "/")
-			}
-			return failed(d.run(cmd.Context(), args[0], args[1]))
+			kind, name := kindAndName(args)
+			return failed(d.run(cmd.Context(), kind, name))
 		},
 	}
 	d.out.addTo(cmd)
@@ -71,14 +67,6 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 		return h.completeClusters(cmd, nil, typed)
 	})
 	return cmd
-}
-
-// objectArguments wants a kind and a name, in one word or in two.
-func objectArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && strings.Count(args[0], "/") == 1 {
-		return nil
-	}
-	return arguments("KIND", "NAME")(cmd, args)
 }
 
 func (d *diff) run(ctx context.Context, kind, name string) error {
@@ -200,10 +188,4 @@ func (d *diff) show(result view.Diff) error {
 		return &ExitError{Code: 1}
 	}
 	return nil
-}
-
-// coloured says whether the output is a terminal whose user has not asked for none.
-func coloured(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,8 @@ and whether the result is what the binding says. It writes nothing.`,
 
   # Clusters for which a decision would be another one now
   hansectl explain deployment/web -o json | jq '.differences'`,
-		Args: objectArguments,
+		Args:              objectArguments,
+		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := e.out.check(cmd); err != nil {
 				return err
@@ -56,10 +56,8 @@ and whether the result is what the binding says. It writes nothing.`,
 			if e.fields && e.cluster == "" {
 				return usageError(cmd, errors.New("--fields needs --cluster"))
 			}
-			if len(args) == 1 {
-				args = strings.Split(args[0], "/")
-			}
-			return e.run(cmd.Context(), args[0], args[1])
+			kind, name := kindAndName(args)
+			return e.run(cmd.Context(), kind, name)
 		},
 	}
 	e.out.addTo(cmd)
@@ -93,7 +91,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		return err
 	}
 	if e.cluster != "" && !slices.ContainsFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
-		return fmt.Errorf("the hub has no MemberCluster %q: see hansectl get clusters", e.cluster)
+		return fmt.Errorf("the hub has no MemberCluster %q: see hansectl clusters", e.cluster)
 	}
 	live.Object, live.Binding, live.Now, live.Refused = object, binding, time.Now(), view.Refused(binding, object)
 	if slices.ContainsFunc(live.Placements, view.NeedsCounts) {

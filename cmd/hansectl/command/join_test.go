@@ -33,8 +33,14 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "they differ"},
 		"a grant of everything":       {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "*/*"}, `--grant "*/*"`},
 		"a grant of a subresource":    {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "apps/deployments/scale"}, `--grant "apps/deployments/scale"`},
-		"an unknown command":          {[]string{"jion"}, `unknown command "jion"`},
-		"an unknown output":           {[]string{"get", "clusters", "-o", "wide"}, `--output "wide"`},
+		"an unknown command":          {[]string{"jion"}, `there is no command "jion"; did you mean join?`},
+		"an unknown list":             {[]string{"get", "cluster2"}, `there is no command "cluster2"; did you mean clusters?`},
+		"a template that is none":     {[]string{"clusters", "-o", "jsonpath={.a"}, "error parsing jsonpath"},
+		"an aim that is none":         {[]string{"wait", "cm/a", "--for", "ready"}, `--for "ready": want scheduled, applied, healthy`},
+		"no aim":                      {[]string{"wait", "cm/a"}, "--for is missing"},
+		"what cannot be suspended":    {[]string{"suspend", "deployment/web"}, `KIND "deployment": want placement or clusterplacement`},
+		"a wide status of many":       {[]string{"status", "-o", "wide"}, "--watch and -o wide want one object"},
+		"an unknown output":           {[]string{"clusters", "-o", "wide"}, `--output "wide"`},
 		"a status without a name":     {[]string{"status", "prometheus"}, "NAME is missing"},
 		"an uninstall with something": {[]string{"uninstall", "now"}, `unexpected argument "now"`},
 	}
@@ -47,6 +53,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 			if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "--help") {
 				t.Errorf("want a hint on a line of its own, got %q", err)
 			}
+			exits(t, err, 2)
 		})
 	}
 }

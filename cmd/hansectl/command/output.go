@@ -2,12 +2,21 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 // shown is what a command has found out.
@@ -20,32 +29,62 @@ type shownWide interface {
 	WriteWide(w io.Writer, now time.Time)
 }
 
+// shownNames is what has names that another command takes.
+type shownNames interface {
+	Names() []string
+}
+
 // output is the flag -o.
 type output struct{ format string }
 
-func (o *output) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: json or yaml. Text if it is not given.")
+const jsonpathFormat = "jsonpath="
+
+func (o *output) addTo(cmd *cobra.Command) { o.add(cmd, "json", "yaml", jsonpathFormat) }
+
+// addNamedTo is for commands whose result has shownNames.
+func (o *output) addNamedTo(cmd *cobra.Command) { o.add(cmd, "json", "yaml", "name", jsonpathFormat) }
+
+// addWideTo is for commands whose result is shownWide and has shownNames.
+func (o *output) addWideTo(cmd *cobra.Command) {
+	o.add(cmd, "wide", "json", "yaml", "name", jsonpathFormat)
 }
 
-// addWideTo is for commands whose result is shownWide.
-func (o *output) addWideTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: wide, json or yaml. Text if it is not given.")
+func (o *output) add(cmd *cobra.Command, formats ...string) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+"TEMPLATE. Text if it is not given.")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
+
+var (
+	errOutput     = errors.New("want json, yaml, name or jsonpath=TEMPLATE")
+	errOutputWide = errors.New("want wide, json, yaml, name or jsonpath=TEMPLATE")
+)
 
 func (o *output) check(cmd *cobra.Command) error {
-	switch o.format {
-	case "", "json", "yaml":
-		return nil
+	if o.format == "wide" {
+		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutput))
 	}
-	return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutput))
+	return o.checkAs(cmd, errOutput)
 }
 
-func (o *output) checkWide(cmd *cobra.Command) error {
+func (o *output) checkWide(cmd *cobra.Command) error { return o.checkAs(cmd, errOutputWide) }
+
+func (o *output) checkAs(cmd *cobra.Command, wanted error) error {
 	switch o.format {
-	case "", "wide", "json", "yaml":
+	case "", "wide", "json", "yaml", "name":
 		return nil
 	}
-	return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutputWide))
+	if _, err := jsonpathPrinter(o.format); genericclioptions.IsNoCompatiblePrinterError(err) {
+		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, wanted))
+	} else if err != nil {
+		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, err))
+	}
+	return nil
+}
+
+// jsonpathPrinter is that of kubectl, for jsonpath=, jsonpath-as-json= and jsonpath-file=.
+func jsonpathPrinter(format string) (printers.ResourcePrinter, error) {
+	missing, template := true, ""
+	return (&genericclioptions.JSONPathPrintFlags{AllowMissingKeys: &missing, TemplateArgument: &template}).ToPrinter(format)
 }
 
 func (o *output) print(w io.Writer, what shown) error {
@@ -64,10 +103,70 @@ func (o *output) print(w io.Writer, what shown) error {
 		}
 		_, err = w.Write(text)
 		return err
-	case "wide":
+	case "name":
+		return printNames(w, what)
+	case "", "wide":
+	default:
+		return printPath(w, o.format, what)
+	}
+	w = o.screen(w, w)
+	if o.format == "wide" {
 		what.(shownWide).WriteWide(w, time.Now())
 		return nil
 	}
 	what.Write(w, time.Now())
 	return nil
+}
+
+var errNoNames = errors.New("-o name is not possible: what this command shows has no names")
+
+func printNames(w io.Writer, what shown) error {
+	named, ok := what.(shownNames)
+	if !ok {
+		return &ExitError{Code: 2, Err: errNoNames}
+	}
+	for _, name := range named.Names() {
+		fmt.Fprintln(w, name)
+	}
+	return nil
+}
+
+// printPath writes what a template takes from the JSON.
+func printPath(w io.Writer, format string, what shown) error {
+	printer, err := jsonpathPrinter(format)
+	if err != nil {
+		return fmt.Errorf("reading the template: %w", err)
+	}
+	text, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(text, &content); err != nil {
+		return fmt.Errorf("reading JSON: %w", err)
+	}
+	return printer.PrintObj(&unstructured.Unstructured{Object: content}, w)
+}
+
+// screen is w with the colours and the width of a terminal, if the output goes to one. -o wide is not cut.
+func (o *output) screen(w, terminal io.Writer) io.Writer {
+	f, ok := terminal.(*os.File)
+	if !ok || !isTerminal(f) {
+		return w
+	}
+	s := &view.Screen{Writer: w, Colours: coloured(f)}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && o.format != "wide" {
+		s.Width = width
+	}
+	return s
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// coloured says whether the output is a terminal whose user has not asked for none.
+func coloured(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

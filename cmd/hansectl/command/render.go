@@ -47,15 +47,14 @@ The clusters are those of the object's binding, unless others are named. The exi
 
   # Without a hub, for every cluster of the files
   hansectl render --offline -f fleet/ prometheus web --all`,
-		Args: objectArguments,
+		Args:              objectArguments,
+		ValidArgsFunction: h.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.check(cmd); err != nil {
 				return err
 			}
-			if len(args) == 1 {
-				args = strings.Split(args[0], "/")
-			}
-			return r.run(cmd.Context(), args[0], args[1])
+			kind, name := kindAndName(args)
+			return r.run(cmd.Context(), kind, name)
 		},
 	}
 	r.out.addTo(cmd)

@@ -10,7 +10,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,7 +27,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Args:          usage(cobra.NoArgs),
+		Args:          usage(knownCommand),
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -40,24 +39,17 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	h.flags.AddFlags(root.PersistentFlags())
 
 	get := &cobra.Command{
-		Use: "get", Short: "List what the hub knows", Args: usage(cobra.NoArgs),
+		Use: "get", Short: "Use hansectl clusters", Args: usage(knownCommand), Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	get.AddCommand(newGetClusters(h))
-	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), get, newStatus(h), newExplain(h), newDiff(h), newTree(h), newRender(h), newSimulate(h), newTop(h), newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(version, streams))
+	get.AddCommand(h.deprecated(newClusters(h), "get clusters"))
+	top := newProblems(h)
+	top.Use, top.Hidden = "top", true
+	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), get,
+		newStatus(h), newWait(h), newExplain(h), newProblems(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h),
+		newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h))
 	rename(root, name)
 	return root
-}
-
-func newVersion(version string, streams genericiooptions.IOStreams) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of hansectl", Args: usage(cobra.NoArgs),
-		Example: "  hansectl version",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(streams.Out, "hansectl %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
-	}
 }
 
 // rename writes the examples for the name that the user calls.
@@ -78,9 +70,34 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// usageError ends the process with 2.
 func usageError(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())
+	return &ExitError{Code: 2, Err: fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())}
 }
+
+// knownCommand is for commands that only have others: an argument is a command that there is not.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	text := fmt.Sprintf("there is no command %q", args[0])
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += "; did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return errors.New(text)
+}
+
+// deprecated makes a command say that another one has taken its place.
+func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
+	cmd.PreRun = func(*cobra.Command, []string) {
+		h.warn(fmt.Sprintf("warning: hansectl %s is deprecated and goes with the next minor version: use hansectl %s\n", name, successors[name]))
+	}
+	return cmd
+}
+
+// successors of deprecated commands.
+var successors = map[string]string{"get clusters": "clusters", "top": "problems"}
 
 // arguments wants just these, by name.
 func arguments(names ...string) cobra.PositionalArgs {
@@ -94,8 +111,3 @@ func arguments(names ...string) cobra.PositionalArgs {
 		return nil
 	})
 }
-
-var (
-	errOutput     = errors.New("want json or yaml")
-	errOutputWide = errors.New("want wide, json or yaml")
-)

@@ -200,8 +200,11 @@ func TestJoinMakesAnAccountThatMayDoWhatIsGrantedAndNoMore(t *testing.T) {
 		_, err := hansectl(t, "join", "other", "--member-kubeconfig", onMember.kubeconfig)
 		refused(t, err, memberID(t), "is a member already, as membercluster/cn-sha-1")
 	})
-	t.Run("get clusters shows it", func(t *testing.T) {
+	t.Run("clusters shows it, and by its old name with a warning", func(t *testing.T) {
 		out, err := hansectl(t, "get", "clusters")
+		must(t, err)
+		wants(t, out, "warning: hansectl get clusters is deprecated", "use hansectl clusters")
+		out, err = hansectl(t, "clusters")
 		must(t, err)
 		wants(t, out, "NAME       READY   AS OF   REGION        VERSION   NODES   OBJECTS   AGE", "cn-sha-1   True    -       cn-shanghai   v1.36.3   0/0     0")
 	})
@@ -271,7 +274,7 @@ func TestJoinKeepsItsHandsOffWhatItDidNotMake(t *testing.T) {
 
 func TestJoinNeedsAHubOfHanse(t *testing.T) {
 	fresh(t)
-	for _, args := range [][]string{{"join", "a", "--member-kubeconfig", onMember.kubeconfig}, {"unjoin", "a"}, {"get", "clusters"}, {"status", "namespace", "default"}} {
+	for _, args := range [][]string{{"join", "a", "--member-kubeconfig", onMember.kubeconfig}, {"unjoin", "a"}, {"clusters"}, {"status", "namespace", "default"}} {
 		_, err := run(t, append(args, "--kubeconfig", onMember.kubeconfig, "--cache-dir", t.TempDir())...)
 		refused(t, err, "no hub of Hanse is installed there")
 	}

@@ -94,7 +94,7 @@ func TestSimulateNamesWhatIsWrong(t *testing.T) {
 		"files that are not there":           {[]string{"-f", "mars.yaml"}, `reading the files: the path "mars.yaml" does not exist`},
 		"a field that there is not":          {[]string{"-f", file("field.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {cluster: {}}}")}, `field.yaml: Placement.hanse.dev b/a: strict decoding error: unknown field "spec.cluster"`},
 		"an object that is there twice":      {[]string{"-f", file("twice.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")}, "twice.yaml: Namespace shop is there twice"},
-		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json or yaml`},
+		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json, yaml, name or jsonpath=TEMPLATE`},
 		"an argument":                        {[]string{"eu-fra-1"}, `unknown command "eu-fra-1"`},
 		"a flag that there is not":           {[]string{"--without", "eu-fra-1"}, "unknown flag: --without"},
 	}

@@ -21,11 +21,12 @@ import (
 
 func newStatus(h *hub) *cobra.Command {
 	var out output
-	var watch bool
+	var watch, everywhere bool
 	cmd := &cobra.Command{
-		Use:   "status (KIND NAME | KIND/NAME)",
-		Short: "Show one object of the hub: where it runs, how it does there, and why not elsewhere",
-		Long: `Show one object of the hub, with one row per cluster:
+		Use:   "status [KIND NAME | KIND/NAME]",
+		Short: "Show objects of the hub: where they run, how they do there, and why not elsewhere",
+		Long: `Show one object of the hub, with one row per cluster. Of a Placement or ClusterPlacement, or without a name of the namespace, the objects are
+shown, with one row each.
 
   GEN      generation of the hub object that the cluster holds / that the hub has
   APPLIED  whether the cluster holds what is desired now; if no hub runs, by the digest of what one would send now
@@ -44,25 +45,35 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
   # With UIDs, digests and how long each row has been so
   hansectl status prometheus web -n monitoring -o wide
 
+  # The objects of a namespace, and those of a placement
+  hansectl status -n monitoring
+  hansectl status placement/metrics -n monitoring
+
   # A kind that two API groups have
   hansectl status clusters.postgresql.cnpg.io orders -n shop
 
   # For a script
   hansectl status deployment/web -o json | jq '.summary'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.Count(args[0], "/") == 1 {
+			if len(args) == 0 {
 				return nil
 			}
-			return arguments("KIND", "NAME")(cmd, args)
+			return objectArguments(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.checkWide(cmd); err != nil {
 				return err
 			}
-			if len(args) == 1 {
-				args = strings.Split(args[0], "/")
+			if many := len(args) == 0; everywhere && !many {
+				return usageError(cmd, errors.New("--all-namespaces and a name exclude each other"))
+			} else if many || emptyPlacement(strings.Split(args[0], "/")[0]) != nil {
+				if watch || out.format == "wide" {
+					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement"))
+				}
+				return h.statusOfMany(cmd.Context(), out, args, everywhere)
 			}
-			look, err := h.statusOf(args[0], args[1])
+			kind, name := kindAndName(args)
+			look, err := h.statusOf(kind, name)
 			if err != nil {
 				return err
 			}
@@ -75,8 +86,10 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 			}
 			return out.print(h.streams.Out, found)
 		},
+		ValidArgsFunction: h.completeObjects,
 	}
 	out.addWideTo(cmd)
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "The objects of all namespaces, and those without one.")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again whenever it changes, until Ctrl-C or until nothing is left of the object.")
 	return cmd
 }
@@ -92,6 +105,54 @@ func (h *hub) statusOf(kind, name string) (func(context.Context) (view.Status, e
 		return nil, err
 	}
 	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
+}
+
+// statusOfMany shows the objects of a placement, of a namespace, or all.
+func (h *hub) statusOfMany(ctx context.Context, out output, args []string, everywhere bool) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	found := view.Objects{Objects: []view.ObjectSummary{}}
+	follows := func(hubv1.BindingObject) bool { return true }
+	switch {
+	case len(args) > 0:
+		kind, name := kindAndName(args)
+		placement := emptyPlacement(kind)
+		if err := h.readPlacement(ctx, c, placement, name); err != nil {
+			return err
+		}
+		namespace, found.Placement = placement.GetNamespace(), view.SummaryOfPlacement(placementKind(placement), placement)
+		follows = func(b hubv1.BindingObject) bool {
+			ref := b.BindingSpec().PlacementRef
+			return ref != nil && ref.Kind == placementKind(placement) && ref.UID == placement.GetUID()
+		}
+	case !everywhere:
+		if namespace, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return fmt.Errorf("finding the namespace: %w", err)
+		}
+	}
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
+	visit := func(b hubv1.BindingObject) {
+		if follows(b) {
+			found.Objects = append(found.Objects, view.SummaryOf(b))
+		}
+	}
+	if namespace != "" {
+		err = eachBindingIn(ctx, c, namespace, visit)
+	} else {
+		err = eachBinding(ctx, c, visit)
+	}
+	if meta.IsNoMatchError(err) {
+		return errNoHub
+	} else if err != nil {
+		return err
+	}
+	found.Sort()
+	return out.print(h.streams.Out, found)
 }
 
 // errNoObject means that the hub has neither the object nor a binding for it.

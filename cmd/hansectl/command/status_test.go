@@ -236,7 +236,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 		out, err := hansectl(t, status...)
 		must(t, err)
 		wants(t, out, "Hub:       no hub has run for 150m: nothing here is newer", fmt.Sprintf(last, "150m"))
-		for _, args := range [][]string{{"get", "clusters"}, {"top"}, {"explain", "cm", "settings", "-n", "shop"}} {
+		for _, args := range [][]string{{"clusters"}, {"problems"}, {"explain", "cm", "settings", "-n", "shop"}} {
 			out, err := hansectl(t, args...)
 			must(t, err)
 			wants(t, out, "warning: no hub has run for 150m: nothing here is newer")

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
@@ -65,7 +62,7 @@ func (s *screen) show(found view.Status) error {
 		return nil
 	}
 	var text bytes.Buffer
-	if err := s.out.print(&text, found); err != nil {
+	if err := s.out.print(s.out.screen(&text, s.to), found); err != nil {
 		return err
 	}
 	if s.inPlace && text.String() == s.text {
@@ -96,8 +93,3 @@ func (s *screen) end() error {
 
 // text is true for output that a person reads.
 func (o output) text() bool { return o.format == "" || o.format == "wide" }
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}

@@ -53,6 +53,7 @@ member grants these kinds to the hub; nothing of them is shown but names and how
 	t.window.addTo(cmd.Flags())
 	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
 	cmd.Flags().IntVar(&t.limit, "limit", 50, "How many objects are shown, at most.")
+	cmd.ValidArgsFunction = h.completePlacements
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})

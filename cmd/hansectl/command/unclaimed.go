@@ -7,10 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
@@ -98,14 +96,12 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clus
 }
 
 func memberNames(ctx context.Context, c client.Client) ([]string, error) {
-	var members hubv1.MemberClusterList
-	if err := c.List(ctx, &members); meta.IsNoMatchError(err) {
-		return nil, errNoHub
-	} else if err != nil {
-		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	members, err := listClusters(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	var names []string
-	for _, m := range members.Items {
+	for _, m := range members {
 		names = append(names, m.Name)
 	}
 	return names, nil

@@ -16,7 +16,7 @@ import (
 func newWithdraw(h *hub) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "withdraw KIND NAME",
+		Use:   "withdraw (KIND NAME | KIND/NAME)",
 		Short: "Remove the copies of an object that no placement selects any more",
 		Long: `Remove the copies of an object that no placement selects any more; the object on the hub stays.
 
@@ -24,10 +24,12 @@ When its placement is deleted or no longer selects it, an object keeps its copie
 command sets the annotation ` + hubv1.WithdrawAnnotation + ` on the object to the UID of its binding. The hub then withdraws the copies as its last placement
 said under deletion.whenDeleted, with the checks that every removal passes.`,
 		Example: `  hansectl withdraw prometheus web -n monitoring`,
-		Args:    arguments("KIND", "NAME"),
+		Args:    objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return h.withdraw(cmd.Context(), args[0], args[1], yes)
+			kind, name := kindAndName(args)
+			return h.withdraw(cmd.Context(), kind, name, yes)
 		},
+		ValidArgsFunction: h.completeObjects,
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
 	return cmd

@@ -77,6 +77,15 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	return list
 }
 
+// Names are those of the members, as -o name has them.
+func (l ClusterList) Names() []string {
+	var names []string
+	for _, c := range l.Clusters {
+		names = append(names, "membercluster.hanse.dev/"+c.Name)
+	}
+	return names
+}
+
 // Write writes the table.
 func (l ClusterList) Write(w io.Writer, now time.Time) {
 	var rows [][]string

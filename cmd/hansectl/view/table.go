@@ -1,7 +1,7 @@
 // Package view says what the commands show: it turns what was read from the hub into values with stable JSON fields, and
 // these into text.
 //
-// It reads no server and no clock, and writes no colour. Text from members is shown without control characters.
+// It reads no server and no clock. Text from members is shown without control characters.
 package view
 
 import (
@@ -14,7 +14,7 @@ import (
 
 const gap = "   "
 
-// table writes aligned columns. An empty cell is a dash.
+// table writes aligned columns. An empty cell is a dash. On a Screen the last column is cut to the width.
 func table(w io.Writer, header []string, rows [][]string) {
 	lines := append([][]string{header}, rows...)
 	width := make([]int, len(header))
@@ -24,13 +24,18 @@ func table(w io.Writer, header []string, rows [][]string) {
 			width[i] = max(width[i], utf8.RuneCountInString(line[i]))
 		}
 	}
+	screen, _ := w.(*Screen)
 	for _, line := range lines {
 		var b strings.Builder
+		column := 0
 		for i, cell := range line {
-			b.WriteString(cell)
-			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)) + gap)
+			if i == len(line)-1 {
+				cell = screen.fits(cell, column)
+				b.WriteString(screen.paint(cell, cell))
+				continue
 			}
+			b.WriteString(screen.paint(cell, cell+strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))+gap))
+			column += width[i] + len(gap)
 		}
 		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -148,35 +149,38 @@ func TestClustersRead(t *testing.T) {
 	golden(t, "testdata/clusters.json", string(asJSON)+"\n")
 }
 
-func TestTopReads(t *testing.T) {
+func TestProblemsRead(t *testing.T) {
 	var f struct {
 		Bindings []hubv1.ResourceBinding `json:"bindings"`
 		Clusters []hubv1.MemberCluster   `json:"clusters"`
+		Policy   []metav1.Condition      `json:"policy"`
 	}
-	data, err := os.ReadFile("testdata/top.yaml")
+	data, err := os.ReadFile("testdata/problems.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		t.Fatal(err)
 	}
-	top := NewTop(f.Clusters)
+	g := NewGatherer(f.Clusters)
+	g.AddPolicy("Placement shop/web", f.Policy)
+	g.AddPolicy("Placement shop/fine", []metav1.Condition{{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue}})
 	var text bytes.Buffer
-	top.Longest(10).Write(&text, now)
+	g.Worst(10).Write(&text, now)
 	for i := range f.Bindings {
-		top.Add(&f.Bindings[i])
+		g.Add(&f.Bindings[i])
 	}
 	text.WriteString("\n")
-	top.Longest(10).Write(&text, now)
+	g.Worst(10).Write(&text, now)
 	text.WriteString("\n")
-	top.Longest(1).Write(&text, now)
-	golden(t, "testdata/top.txt", text.String())
+	g.Worst(1).Write(&text, now)
+	golden(t, "testdata/problems.txt", text.String())
 
-	asJSON, err := json.MarshalIndent(top.Longest(1), "", "  ")
+	asJSON, err := json.MarshalIndent(g.Worst(1), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/top.json", string(asJSON)+"\n")
+	golden(t, "testdata/problems.json", string(asJSON)+"\n")
 }
 
 func TestTextFromMembersCannotDisturbATerminal(t *testing.T) {

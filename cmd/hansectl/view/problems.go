@@ -16,14 +16,27 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Longest is what `top` shows.
-type Longest struct {
+// Problems is what `problems` shows.
+type Problems struct {
 	// Objects and Copies are how many were looked at.
-	Objects   int              `json:"objects"`
-	Copies    int              `json:"copies"`
+	Objects int `json:"objects"`
+	Copies  int `json:"copies"`
+	// OfClusters, OfPolicies and OfObjects are conditions that say that a user has something to do.
+	OfClusters []Problem `json:"clusterProblems"`
+	OfPolicies []Problem `json:"policyProblems"`
+	OfObjects  []Problem `json:"objectProblems"`
+	// What takes longest.
 	Clusters  []SlowCluster    `json:"slowestClusters"`
 	Drift     []DriftedCopy    `json:"oldestDrift"`
 	Contested []ContestedField `json:"mostContestedFields"`
+}
+
+// Problem is a condition of a cluster, a policy or an object of the hub.
+type Problem struct {
+	Of      string       `json:"of"`
+	Since   *metav1.Time `json:"since,omitempty"`
+	Reason  string       `json:"reason"`
+	Message string       `json:"message,omitempty"`
 }
 
 // SlowCluster is a cluster that does not hold what is desired.
@@ -62,28 +75,77 @@ type ContestedField struct {
 	Since   *metav1.Time `json:"since,omitempty"`
 }
 
-// Top gathers what takes long, binding by binding.
-type Top struct {
+// Gatherer gathers problems, binding by binding.
+type Gatherer struct {
 	members         map[string]*hubv1.MemberCluster
+	ofClusters      []Problem
+	ofPolicies      []Problem
+	ofObjects       []Problem
 	objects, copies int
 	clusters        map[string]*SlowCluster
 	drift           []DriftedCopy
 	contested       map[[2]string]*ContestedField // by field and manager
 }
 
-// NewTop returns a Top that has seen no binding.
-func NewTop(members []hubv1.MemberCluster) *Top {
-	t := &Top{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
+// NewGatherer returns a Gatherer that has seen no binding and no policy.
+func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
+	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
 	for i := range members {
-		t.members[members[i].Name] = &members[i]
+		m := &members[i]
+		g.members[m.Name] = m
+		of := "MemberCluster " + m.Name
+		if c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+			g.ofClusters = append(g.ofClusters, problem(of, c))
+		}
+		for _, t := range troubles {
+			if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
+				g.ofClusters = append(g.ofClusters, problem(of, c))
+			}
+		}
 	}
-	return t
+	return g
+}
+
+// troubles are conditions of MemberClusters and placements that are True while a user has something to do.
+var troubles = []string{
+	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
+}
+
+// problem is a condition of an object; nil is one that the hub has not written yet.
+func problem(of string, c *metav1.Condition) Problem {
+	if c == nil {
+		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not looked at it yet"}
+	}
+	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
+}
+
+// AddPolicy looks at the conditions of a placement or an override policy; of is its kind and name.
+func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
+	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		t.ofPolicies = append(t.ofPolicies, problem(of, c))
+	}
+	for _, trouble := range troubles {
+		if c := meta.FindStatusCondition(conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
+			t.ofPolicies = append(t.ofPolicies, problem(of, c))
+		}
+	}
+}
+
+// addObject takes the first condition of a binding that is False: what comes after may be its consequence.
+func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
+	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			t.ofObjects = append(t.ofObjects, problem(name, c))
+			return
+		}
+	}
 }
 
 // Add looks at the copies of one object.
-func (t *Top) Add(b hubv1.BindingObject) {
+func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String()
+	t.addObject(name, b)
 	for _, target := range b.BindingSpec().Clusters {
 		if target.State != hubv1.TargetPresent {
 			continue
@@ -108,7 +170,7 @@ var left = map[string]bool{
 	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
 }
 
-func (t *Top) slow(object string, row *hubv1.ClusterRow) {
+func (t *Gatherer) slow(object string, row *hubv1.ClusterRow) {
 	c := t.clusters[row.Name]
 	if c == nil {
 		c = &SlowCluster{Cluster: row.Name, Ready: string(metav1.ConditionUnknown)}
@@ -129,7 +191,7 @@ func (t *Top) slow(object string, row *hubv1.ClusterRow) {
 	}
 }
 
-func (t *Top) fought(object string, row *hubv1.ClusterRow) {
+func (t *Gatherer) fought(object string, row *hubv1.ClusterRow) {
 	// The words are those of hub/dispatch: "kubectl-edit keeps changing .spec.replicas; it is put back ..."
 	manager, rest, named := strings.Cut(row.Message, " keeps changing ")
 	field, _, _ := strings.Cut(rest, ";")
@@ -159,9 +221,9 @@ func byTime(a, b *metav1.Time) int {
 	return 0
 }
 
-// Longest returns what takes longest, so many of each.
-func (t *Top) Longest(limit int) Longest {
-	out := Longest{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
+// Worst returns the problems, so many of each part.
+func (t *Gatherer) Worst(limit int) Problems {
+	out := Problems{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
 	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {
 		if c := t.clusters[name]; c.Behind > 0 {
 			out.Clusters = append(out.Clusters, *c)
@@ -178,6 +240,11 @@ func (t *Top) Longest(limit int) Longest {
 	slices.SortFunc(out.Contested, func(a, b ContestedField) int {
 		return cmp.Or(cmp.Compare(b.Copies, a.Copies), byTime(a.Since, b.Since), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Manager, b.Manager))
 	})
+	for _, p := range []struct{ from, to *[]Problem }{{&t.ofClusters, &out.OfClusters}, {&t.ofPolicies, &out.OfPolicies}, {&t.ofObjects, &out.OfObjects}} {
+		*p.to = append([]Problem{}, *p.from...)
+		slices.SortStableFunc(*p.to, func(a, b Problem) int { return cmp.Or(byTime(a.Since, b.Since), cmp.Compare(a.Of, b.Of)) })
+		*p.to = (*p.to)[:min(limit, len(*p.to))]
+	}
 	out.Clusters = out.Clusters[:min(limit, len(out.Clusters))]
 	out.Drift = out.Drift[:min(limit, len(out.Drift))]
 	out.Contested = out.Contested[:min(limit, len(out.Contested))]
@@ -185,8 +252,18 @@ func (t *Top) Longest(limit int) Longest {
 }
 
 // Write writes one table for each part.
-func (l Longest) Write(w io.Writer, now time.Time) {
+func (l Problems) Write(w io.Writer, now time.Time) {
 	fmt.Fprintf(w, "OBJECTS %d   COPIES %d\n", l.Objects, l.Copies)
+	for _, p := range []struct {
+		title, column string
+		problems      []Problem
+	}{{"Clusters", "CLUSTER", l.OfClusters}, {"Policies", "POLICY", l.OfPolicies}, {"Objects", "OBJECT", l.OfObjects}} {
+		var rows [][]string
+		for _, of := range p.problems {
+			rows = append(rows, []string{of.Of, since(of.Since, now), why(of.Reason, of.Message)})
+		}
+		part(w, p.title, "no problems", []string{p.column, "FOR", "WHY"}, rows)
+	}
 	var rows [][]string
 	for _, c := range l.Clusters {
 		rows = append(rows, []string{c.Cluster, c.Region, c.Ready, fmt.Sprintf("%d/%d", c.Behind, c.Copies), since(c.Since, now), c.Object, why(c.Reason, c.Message)})

@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-func TestTopReadsTheHub(t *testing.T) {
+func TestProblemsReadsTheHub(t *testing.T) {
 	fresh(t)
 	aHubRan(t, time.Now())
 	_, binding := settings(t)
@@ -23,30 +23,49 @@ func TestTopReadsTheHub(t *testing.T) {
 			{Name: "cn-sha-1", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden, Message: "grant it"},
 		},
 	}
+	binding.Status.Conditions = []metav1.Condition{{
+		Type: hubv1.ConditionApplied, Status: metav1.ConditionFalse, Reason: hubv1.ReasonFailedOnSome, Message: "1 of 2", LastTransitionTime: metav1.Now(),
+	}}
 	must(t, onHub.Status().Update(t.Context(), binding))
+	member(t, "new-1")
+	placement := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "unread"}}
+	placement.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	placement.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
+	apply(t, onHub, placement)
+	placement.Status.Conditions = []metav1.Condition{{
+		Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid, Message: "no such field", LastTransitionTime: metav1.Now(),
+	}}
+	must(t, onHub.Status().Update(t.Context(), placement))
 
 	t.Run("as text, of one namespace", func(t *testing.T) {
-		out, err := hansectl(t, "top", "-n", "shop")
+		out, err := hansectl(t, "problems", "-n", "shop")
 		must(t, err)
-		wants(t, out, "OBJECTS 1   COPIES 2", "cn-sha-1   -        Unknown   1/1      -     ConfigMap shop/settings   Forbidden: grant it", "Oldest drift: no copy")
+		wants(t, out, "OBJECTS 1   COPIES 2", "cn-sha-1   -        Unknown   1/1      -     ConfigMap shop/settings   Forbidden: grant it", "Oldest drift: no copy",
+			"MemberCluster new-1   -     Pending: the hub has not looked at it yet", "Invalid: no such field", "Placement shop/unread", "FailedOnSome: 1 of 2")
 	})
 	t.Run("another namespace has nothing", func(t *testing.T) {
-		out, err := hansectl(t, "top", "-n", "elsewhere")
+		out, err := hansectl(t, "problems", "-n", "elsewhere")
 		must(t, err)
 		wants(t, out, "OBJECTS 0   COPIES 0", "Slowest clusters: none is behind")
 	})
 	t.Run("as JSON, of all namespaces", func(t *testing.T) {
-		out, err := hansectl(t, "top", "-o", "json")
+		out, err := hansectl(t, "problems", "-o", "json")
 		must(t, err)
-		var l view.Longest
+		var l view.Problems
 		must(t, json.Unmarshal([]byte(out), &l))
 		if len(l.Clusters) != 1 || l.Clusters[0].Cluster != "cn-sha-1" || l.Clusters[0].Reason != hubv1.ReasonForbidden {
 			t.Errorf("got %+v", l)
 		}
 	})
+	t.Run("by its old name, with a warning", func(t *testing.T) {
+		out, err := hansectl(t, "top", "-n", "shop")
+		must(t, err)
+		wants(t, out, "warning: hansectl top is deprecated", "use hansectl problems", "OBJECTS 1   COPIES 2")
+	})
 	t.Run("no line is no limit", func(t *testing.T) {
-		_, err := hansectl(t, "top", "--limit", "0")
+		_, err := hansectl(t, "problems", "--limit", "0")
 		refused(t, err, "--limit 0: want at least 1")
+		exits(t, err, 2)
 	})
 }
 
@@ -63,5 +82,5 @@ func TestWideStatusShowsUIDAndDigest(t *testing.T) {
 	must(t, err)
 	wants(t, out, "AS OF   STATE     SINCE   UID      DIGEST   WHY", "live    Present   -       copy-1   9c1f     -")
 	_, err = hansectl(t, "status", "cm", "settings", "-n", "shop", "-o", "table")
-	refused(t, err, "want wide, json or yaml")
+	refused(t, err, "want wide, json, yaml, name or jsonpath=TEMPLATE")
 }

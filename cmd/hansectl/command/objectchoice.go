@@ -1,0 +1,134 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// objectArguments wants a kind and a name, in one word or in two.
+func objectArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && strings.Count(args[0], "/") == 1 {
+		return nil
+	}
+	return arguments("KIND", "NAME")(cmd, args)
+}
+
+// kindAndName are what objectArguments has let pass.
+func kindAndName(args []string) (kind, name string) {
+	if len(args) == 1 {
+		kind, name, _ = strings.Cut(args[0], "/")
+		return kind, name
+	}
+	return args[0], args[1]
+}
+
+// mostCompleted bounds the names that a shell is offered.
+const mostCompleted = 200
+
+// completeObjects offers kinds of the hub, and then the names of objects of the kind, also as KIND/NAME.
+func (h *hub) completeObjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	kind, name, together := strings.Cut(typed, "/")
+	switch {
+	case len(args) == 1:
+		kind, name = args[0], typed
+	case len(args) > 1:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	case !together:
+		return h.completeKinds(typed), cobra.ShellCompDirectiveNoFileComp
+	}
+	names, err := h.objectNames(cmd, kind, name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	if together {
+		for i := range names {
+			names[i] = kind + "/" + names[i]
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeKinds offers the plurals of kinds that can be read. A group that does not answer has none.
+func (h *hub) completeKinds(typed string) []string {
+	client, err := h.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil
+	}
+	lists, _ := client.ServerPreferredResources() // also with an error there are those of the groups that answer
+	var names []string
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"get", "list"}}, lists) {
+		for _, r := range list.APIResources {
+			if strings.HasPrefix(r.Name, typed) {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (h *hub) objectNames(cmd *cobra.Command, kind, typed string) ([]string, error) {
+	mapper, err := h.flags.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := findKind(mapper, kind)
+	if err != nil {
+		return nil, err
+	}
+	config, err := h.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	var resource metadata.ResourceInterface = client.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return nil, err
+		}
+		resource = client.Resource(mapping.Resource).Namespace(namespace)
+	}
+	list, err := resource.List(cmd.Context(), metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		if n := list.Items[i].Name; strings.HasPrefix(n, typed) && len(names) < mostCompleted {
+			names = append(names, n)
+		}
+	}
+	return names, nil
+}
+
+// completePlacements offers placements as KIND/NAME.
+func (h *hub) completePlacements(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, kind := range []string{"placement", "clusterplacement"} {
+		names, err := h.objectNames(cmd, kind+"s."+hubv1.GroupVersion.Group, "")
+		if err != nil {
+			continue // who may not list one kind is offered the other
+		}
+		for _, n := range names {
+			if full := kind + "/" + n; strings.HasPrefix(full, typed) {
+				found = append(found, full)
+			}
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+func newProblems(h *hub) *cobra.Command {
+	var out output
+	limit := 10
+	cmd := &cobra.Command{
+		Use:   "problems",
+		Short: "Show what needs a user: clusters, policies and objects with a problem, and what takes longest",
+		Long: `Show what needs a user, from what the hub knows; no member is asked:
+
+  Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
+  Policies               placements and override policies that are not accepted, and removals that wait for hansectl confirm
+  Objects                objects that have no cluster, are not applied everywhere, or are not healthy
+  Slowest clusters       those that do not hold what is desired, the one first whose oldest copy has been waiting for longest
+  Oldest drift           copies that are not as the hub wants them and are left so: paused on the member, only reported, or fought for
+  Most contested fields  what somebody keeps changing, with the field manager that does, and on how many copies
+
+All namespaces are looked at unless you name one.`,
+		SuggestFor: []string{"top", "issues", "errors"},
+		Example: `  hansectl problems
+
+  # In one namespace, and more of it
+  hansectl problems -n monitoring --limit 50
+
+  # Clusters that are behind, for a script
+  hansectl problems -o json | jq -r '.slowestClusters[].cluster'`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usageError(cmd, fmt.Errorf("--limit %d: want at least 1", limit))
+			}
+			return h.problems(cmd.Context(), out, limit)
+		},
+	}
+	out.addTo(cmd)
+	cmd.Flags().IntVar(&limit, "limit", limit, "How many lines each part has at most.")
+	return cmd
+}
+
+func (h *hub) problems(ctx context.Context, out output, limit int) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	var members hubv1.MemberClusterList
+	err = h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing")
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoHub
+	case err != nil:
+		return fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
+	found, namespace := view.NewGatherer(members.Items), *h.flags.Namespace
+	if err := h.eachPolicy(ctx, c, namespace, found.AddPolicy); err != nil {
+		return err
+	}
+	visit := func(b hubv1.BindingObject) { found.Add(b) }
+	if namespace != "" {
+		err = eachBindingIn(ctx, c, namespace, visit)
+	} else {
+		err = eachBinding(ctx, c, visit)
+	}
+	if err != nil {
+		return err
+	}
+	return out.print(h.streams.Out, found.Worst(limit))
+}
+
+// eachPolicy reads the conditions of the policies of a namespace, or of all and those without a namespace. Those that the user may not list are left
+// out, with a warning.
+func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, visit func(of string, conditions []metav1.Condition)) error {
+	kinds := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
+	if namespace == "" {
+		kinds = append(kinds, &hubv1.ClusterPlacementList{}, &hubv1.ClusterOverridePolicyList{})
+	}
+	for _, list := range kinds {
+		if err := h.unlessForbidden(c.List(ctx, list, client.InNamespace(namespace)), "not all policies are considered"); err != nil {
+			return fmt.Errorf("listing policies: %w", err)
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			gvk, err := c.GroupVersionKindFor(o)
+			if err != nil {
+				return fmt.Errorf("reading a policy: %w", err)
+			}
+			switch p := o.(type) {
+			case hubv1.PlacementObject:
+				visit(gvk.Kind+" "+nameOf(p), p.PlacementStatus().Conditions)
+			case hubv1.OverridePolicyObject:
+				visit(gvk.Kind+" "+nameOf(p), p.OverrideStatus().Conditions)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf is NAMESPACE/NAME, or NAME of what has no namespace.
+func nameOf(o metav1.Object) string {
+	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+}

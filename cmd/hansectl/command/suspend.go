@@ -1,0 +1,170 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// suspension is one run of suspend or resume.
+type suspension struct {
+	hub *hub
+	on  bool // suspend
+
+	scheduling, dispatching bool
+	clusters                []string
+}
+
+func newSuspend(h *hub) *cobra.Command {
+	s := &suspension{hub: h, on: true}
+	return s.command("suspend", "Stop the hub's work for the objects of a placement",
+		`Stop the hub's work for the objects of a placement: set its spec.suspend. The copies stay as they are.
+
+Without flags nothing is decided any more (--scheduling) and nothing is written to any member (--dispatching).`,
+		`  hansectl suspend placement/web -n shop
+
+  # Decisions go on; nothing is written to one cluster
+  hansectl suspend placement/web -n shop --cluster eu-fra-1`)
+}
+
+func newResume(h *hub) *cobra.Command {
+	s := &suspension{hub: h}
+	return s.command("resume", "Let the hub work again for the objects of a placement",
+		`Let the hub work again for the objects of a placement: unset its spec.suspend, or the part of it that the flags name.`,
+		`  hansectl resume placement/web -n shop
+
+  hansectl resume placement/web -n shop --cluster eu-fra-1`)
+}
+
+func (s *suspension) command(name, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name + " (placement/NAME | clusterplacement/NAME)", Short: short, Long: long, Example: example, Args: objectArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name := kindAndName(args)
+			object := emptyPlacement(kind)
+			if object == nil {
+				return usageError(cmd, fmt.Errorf("KIND %q: want placement or clusterplacement", kind))
+			}
+			return s.run(cmd.Context(), object, name)
+		},
+		ValidArgsFunction: s.hub.completePlacements,
+	}
+	cmd.Flags().BoolVar(&s.scheduling, "scheduling", false, "Decisions alone: every decision stays as it is.")
+	cmd.Flags().BoolVar(&s.dispatching, "dispatching", false, "Writes alone: nothing is written to any member.")
+	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "Writes to this cluster alone. Can be repeated.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return s.hub.completeClusters(cmd, nil, typed)
+	})
+	return cmd
+}
+
+// placementObject is a placement that a client can read and write.
+type placementObject interface {
+	client.Object
+	hubv1.PlacementObject
+}
+
+// emptyPlacement is an empty object of the kind, nil if it is no placement.
+func emptyPlacement(kind string) placementObject {
+	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
+	if found && group != hubv1.GroupVersion.Group {
+		return nil
+	}
+	switch kind {
+	case "placement", "placements", "pl":
+		return &hubv1.Placement{}
+	case "clusterplacement", "clusterplacements", "cpl":
+		return &hubv1.ClusterPlacement{}
+	}
+	return nil
+}
+
+// readPlacement reads a placement into an empty one.
+func (h *hub) readPlacement(ctx context.Context, c client.Client, into placementObject, name string) error {
+	key, kind := client.ObjectKey{Name: name}, "ClusterPlacement"
+	if _, namespaced := into.(*hubv1.Placement); namespaced {
+		kind = "Placement"
+		var err error
+		if key.Namespace, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return fmt.Errorf("finding the namespace: %w", err)
+		}
+	}
+	err := c.Get(ctx, key, into)
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoHub
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w %s %s", errNoObject, kind, strings.TrimPrefix(key.String(), "/"))
+	case err != nil:
+		return fmt.Errorf("reading %s %s: %w", kind, strings.TrimPrefix(key.String(), "/"), err)
+	}
+	return nil
+}
+
+func (s *suspension) run(ctx context.Context, object placementObject, name string) error {
+	c, _, err := s.hub.connect()
+	if err != nil {
+		return err
+	}
+	if err := s.hub.readPlacement(ctx, c, object, name); err != nil {
+		return err
+	}
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.New("copying a placement")
+	}
+	policy := &object.PlacementSpec().Suspend
+	s.apply(policy)
+	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing %s %s: %w", placementKind(object), nameOf(object), err)
+	}
+	says(s.hub.streams.Out, strings.ToLower(placementKind(object))+"/"+name, "%s", suspendedText(policy))
+	return nil
+}
+
+// apply changes what the flags name; without flags that is scheduling and dispatching, and for resume the clusters, too.
+func (s *suspension) apply(p *hubv1.SuspendPolicy) {
+	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0
+	if s.scheduling || all {
+		p.Scheduling = s.on
+	}
+	if s.dispatching || all {
+		p.Dispatching = s.on
+	}
+	switch {
+	case all && !s.on:
+		p.Clusters = nil
+	case s.on:
+		p.Clusters = append(p.Clusters, s.clusters...)
+		slices.Sort(p.Clusters)
+		p.Clusters = slices.Compact(p.Clusters)
+	default:
+		p.Clusters = slices.DeleteFunc(p.Clusters, func(c string) bool { return slices.Contains(s.clusters, c) })
+	}
+}
+
+// suspendedText says what a placement has suspended.
+func suspendedText(p *hubv1.SuspendPolicy) string {
+	var parts []string
+	if p.Scheduling {
+		parts = append(parts, "decisions stay as they are")
+	}
+	if p.Dispatching {
+		parts = append(parts, "nothing is written to members")
+	} else if len(p.Clusters) > 0 {
+		parts = append(parts, "nothing is written to "+strings.Join(p.Clusters, ", "))
+	}
+	if parts == nil {
+		return "not suspended"
+	}
+	return "suspended: " + strings.Join(parts, "; ")
+}

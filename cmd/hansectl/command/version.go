@@ -1,0 +1,97 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// versions is what `version` shows.
+type versions struct {
+	Client clientVersion `json:"client"`
+	// Hub is nil if it was not asked.
+	Hub *hubVersion `json:"hub,omitempty"`
+}
+
+type clientVersion struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// hubVersion is that of the replica that leads; Unknown is why it is not known.
+type hubVersion struct {
+	Version string `json:"version,omitempty"`
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Write writes two lines.
+func (v versions) Write(w io.Writer, _ time.Time) {
+	fmt.Fprintf(w, "hansectl %s (%s, %s)\n", v.Client.Version, v.Client.Go, v.Client.Platform)
+	switch {
+	case v.Hub == nil:
+	case v.Hub.Version != "":
+		fmt.Fprintf(w, "hub      %s\n", v.Hub.Version)
+	default:
+		fmt.Fprintf(w, "hub      unknown: %s\n", v.Hub.Unknown)
+	}
+}
+
+// hubVersionWithin is how long the hub is waited for: a version is wanted also where there is none.
+const hubVersionWithin = 5 * time.Second
+
+func newVersion(h *hub) *cobra.Command {
+	var out output
+	var clientOnly bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the versions of hansectl and of the hub", Args: arguments(),
+		Long: `Print the versions of hansectl and of the hub. The hub's is that of the replica that leads, from its Lease; that it cannot be read is no error.`,
+		Example: `  hansectl version
+
+  # Without asking the hub
+  hansectl version --client`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			v := versions{Client: clientVersion{Version: h.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}}
+			if !clientOnly {
+				v.Hub = h.hubVersion(cmd.Context())
+			}
+			return out.print(h.streams.Out, v)
+		},
+	}
+	out.addTo(cmd)
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not ask the hub.")
+	return cmd
+}
+
+func (h *hub) hubVersion(ctx context.Context) *hubVersion {
+	ctx, cancel := context.WithTimeout(ctx, hubVersionWithin)
+	defer cancel()
+	c, _, err := h.connect()
+	if err != nil {
+		return &hubVersion{Unknown: err.Error()}
+	}
+	var lease coordinationv1.Lease
+	err = c.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, &lease)
+	version := lease.Labels[hubv1.VersionLabel]
+	switch {
+	case apierrors.IsNotFound(err):
+		return &hubVersion{Unknown: "no hub has led yet"}
+	case err != nil:
+		return &hubVersion{Unknown: fmt.Sprintf("reading Lease %s/%s: %v", hubv1.SystemNamespace, hubName, err)}
+	case version == "":
+		return &hubVersion{Unknown: "its Lease does not have the label " + hubv1.VersionLabel + ": it is older than that"}
+	}
+	return &hubVersion{Version: version}
+}

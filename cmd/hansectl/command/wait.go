@@ -1,0 +1,181 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// waiting is one run of wait.
+type waiting struct {
+	hub     *hub
+	aim     string
+	timeout time.Duration
+}
+
+// What an object can be waited for.
+const (
+	aimScheduled = "scheduled"
+	aimApplied   = "applied"
+	aimHealthy   = "healthy"
+	aimDeleted   = "delete"
+	aimCondition = "condition="
+)
+
+func newWait(h *hub) *cobra.Command {
+	w := &waiting{hub: h}
+	cmd := &cobra.Command{
+		Use:   "wait (KIND NAME | KIND/NAME) --for=AIM",
+		Short: "Wait until an object is applied or healthy on its clusters, or gone from all of them",
+		Long: `Wait until an object of the hub has come to its AIM on all its clusters:
+
+  scheduled               the hub has chosen clusters for it
+  applied                 every one of its clusters holds the newest generation
+  healthy                 that, and it is Healthy there
+  delete                  nothing is left of it, on the hub and on every cluster
+  condition=TYPE[=VALUE]  its binding has the condition, with the value True unless another one is given
+
+The exit code is 0 when it has come to that, and 1 after --timeout.`,
+		Example: `  kubectl apply -f web.yaml && hansectl wait deployment/web -n shop --for=healthy --timeout 5m
+
+  kubectl delete deployment web --wait=false && hansectl wait deployment/web -n shop --for=delete`,
+		Args: objectArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return usageError(cmd, err)
+			}
+			kind, name := kindAndName(args)
+			return w.run(cmd.Context(), kind, name)
+		},
+		ValidArgsFunction: h.completeObjects,
+	}
+	cmd.Flags().StringVar(&w.aim, "for", "", "What to wait for: scheduled, applied, healthy, delete or condition=TYPE[=VALUE]. Required.")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 30*time.Second, "How long to wait.")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(
+		[]string{aimScheduled, aimApplied, aimHealthy, aimDeleted, aimCondition}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (w *waiting) check() error {
+	switch {
+	case w.aim == "":
+		return errors.New("--for is missing: want scheduled, applied, healthy, delete or condition=TYPE[=VALUE]")
+	case w.timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than 0", w.timeout)
+	case w.aim == aimScheduled, w.aim == aimApplied, w.aim == aimHealthy, w.aim == aimDeleted, len(w.aim) > len(aimCondition) && strings.HasPrefix(w.aim, aimCondition):
+		return nil
+	}
+	return fmt.Errorf("--for %q: want scheduled, applied, healthy, delete or condition=TYPE[=VALUE]", w.aim)
+}
+
+func (w *waiting) run(ctx context.Context, kind, name string) error {
+	c, _, err := w.hub.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := w.hub.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	if id.Group == hubv1.GroupVersion.Group {
+		return fmt.Errorf("%s is no object that goes to clusters: kubectl wait waits for its own conditions", id)
+	}
+	state, err := await(ctx, w.hub.streams.Out, w.timeout, func(ctx context.Context) (string, bool, error) {
+		object, err := readObject(ctx, c, id, version)
+		if err != nil {
+			return "", false, err
+		}
+		binding, err := readBinding(ctx, c, id)
+		if err != nil {
+			return "", false, err
+		}
+		if object == nil && binding == nil && w.aim != aimDeleted {
+			return "", false, fmt.Errorf("%w %s", errNoObject, id)
+		}
+		state, done := reached(w.aim, object, binding)
+		return state, done, nil
+	})
+	if errors.Is(err, errTimeout) {
+		return fmt.Errorf("waiting for %s to be %s: %w: %s", id, w.aim, err, state)
+	}
+	return err
+}
+
+// reached says how far an object is from an aim. object or binding may be nil.
+func reached(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (state string, done bool) {
+	if aim == aimDeleted {
+		return leftOf(object, binding)
+	}
+	if binding == nil {
+		return "no placement selects it, or the hub has not looked at it yet", false
+	}
+	kind, value := hubv1.ConditionScheduled, string(metav1.ConditionTrue)
+	switch aim {
+	case aimApplied, aimHealthy:
+		return onEveryCluster(aim, object, binding)
+	case aimScheduled:
+	default:
+		kind, value, _ = strings.Cut(strings.TrimPrefix(aim, aimCondition), "=")
+		value = cmp.Or(value, string(metav1.ConditionTrue))
+	}
+	found := meta.FindStatusCondition(binding.BindingStatus().Conditions, kind)
+	if found == nil {
+		return "its binding has no condition " + kind, false
+	}
+	return fmt.Sprintf("%s is %s (%s)", found.Type, found.Status, because(found)), strings.EqualFold(string(found.Status), value)
+}
+
+func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
+	switch {
+	case binding != nil:
+		return "left on " + counted(len(binding.BindingSpec().Clusters), "cluster"), false
+	case object != nil && object.GetDeletionTimestamp() == nil:
+		return "it is on the hub and is not being deleted", false
+	case object != nil:
+		return "it is on the hub with finalizers", false
+	}
+	return "nothing is left of it", true
+}
+
+// onEveryCluster is done when every cluster that the hub has chosen holds the newest generation, and for the aim healthy is Healthy.
+func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
+	all, good, first := 0, 0, ""
+	for _, target := range binding.BindingSpec().Clusters {
+		if target.State != hubv1.TargetPresent {
+			continue
+		}
+		all++
+		row := binding.BindingStatus().Row(target.Name)
+		why := ""
+		switch {
+		case row == nil:
+			why = hubv1.ReasonPending
+		case row.Applied != metav1.ConditionTrue:
+			why = cmp.Or(row.Reason, hubv1.ReasonPending)
+		case object != nil && row.Generation < object.GetGeneration():
+			why = fmt.Sprintf("it has generation %d of %d", row.Generation, object.GetGeneration())
+		case aim == aimHealthy && row.Health != hubv1.HealthHealthy:
+			why = string(row.Health)
+		default:
+			good++
+			continue
+		}
+		if first == "" {
+			first = "; " + target.Name + ": " + why
+		}
+	}
+	if all == 0 {
+		return "no cluster is chosen for it", false
+	}
+	return fmt.Sprintf("%s on %d of %s%s", aim, good, counted(all, "cluster"), first), good == all
+}

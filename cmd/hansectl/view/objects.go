@@ -1,0 +1,146 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Objects is what `status` shows of a namespace or of a placement: one line per object.
+type Objects struct {
+	// Placement is nil if these are not the objects of one placement.
+	Placement *PlacementSummary `json:"placement,omitempty"`
+	Objects   []ObjectSummary   `json:"objects"`
+}
+
+// PlacementSummary is a placement.
+type PlacementSummary struct {
+	Kind       string              `json:"kind"`
+	Name       string              `json:"name"`
+	Namespace  string              `json:"namespace,omitempty"`
+	Generation int64               `json:"generation"`
+	Suspend    hubv1.SuspendPolicy `json:"suspend,omitzero"`
+	// Clusters is how many clusters hold at least one of its objects.
+	Clusters   int32              `json:"clusters"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ObjectSummary is an object with its numbers of clusters.
+type ObjectSummary struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Placement string `json:"placement"`
+	// Desired clusters are those that shall hold it.
+	Desired int32 `json:"desired"`
+	Applied int32 `json:"applied"`
+	Healthy int32 `json:"healthy"`
+	// Reason and Message are of the first of the conditions Scheduled, Applied and Healthy that is not True.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (s ObjectSummary) id() hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+}
+
+// SummaryOf sums up the object of a binding.
+func SummaryOf(b hubv1.BindingObject) ObjectSummary {
+	sum := b.BindingStatus().Summary
+	id := hubv1.ObjectOf(b)
+	s := ObjectSummary{
+		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+		Placement: followedBy(b.BindingSpec()), Applied: sum.Applied, Healthy: sum.Healthy,
+	}
+	for _, t := range b.BindingSpec().Clusters {
+		if t.State == hubv1.TargetPresent {
+			s.Desired++
+		}
+	}
+	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
+		c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind)
+		if c == nil {
+			s.Reason, s.Message = hubv1.ReasonPending, "the hub has not reported "+kind+" yet"
+			return s
+		}
+		if c.Status != metav1.ConditionTrue {
+			s.Reason, s.Message = c.Reason, c.Message
+			return s
+		}
+	}
+	return s
+}
+
+// SummaryOfPlacement sums up a placement.
+func SummaryOfPlacement(kind string, p hubv1.PlacementObject) *PlacementSummary {
+	status := p.PlacementStatus()
+	return &PlacementSummary{
+		Kind: kind, Name: p.GetName(), Namespace: p.GetNamespace(), Generation: p.GetGeneration(), Suspend: p.PlacementSpec().Suspend,
+		Clusters: status.SelectedClusters, Conditions: status.Conditions,
+	}
+}
+
+// Sort orders the objects by kind and name.
+func (o Objects) Sort() {
+	slices.SortFunc(o.Objects, func(a, b ObjectSummary) int { return cmp.Compare(a.id().String(), b.id().String()) })
+}
+
+// Names are those of the objects, as -o name has them.
+func (o Objects) Names() []string {
+	var names []string
+	for _, s := range o.Objects {
+		names = append(names, resourceName(s.id()))
+	}
+	return names
+}
+
+// Names is the object, as -o name has it.
+func (s Status) Names() []string {
+	return []string{resourceName(hubv1.ObjectIdentity{Group: s.Object.Group, Kind: s.Object.Kind, Name: s.Object.Name})}
+}
+
+// resourceName is such as "deployment.apps/web".
+func resourceName(id hubv1.ObjectIdentity) string {
+	return strings.ToLower(id.GroupKind().String()) + "/" + id.Name
+}
+
+// Write writes the table, after what is said of the placement.
+func (o Objects) Write(w io.Writer, _ time.Time) {
+	if p := o.Placement; p != nil {
+		p.write(w, len(o.Objects))
+	}
+	if len(o.Objects) == 0 {
+		fmt.Fprintln(w, "No object follows a placement here")
+		return
+	}
+	var rows [][]string
+	for _, s := range o.Objects {
+		rows = append(rows, []string{
+			s.id().String(), s.Placement, fmt.Sprintf("%d/%d", s.Applied, s.Desired), fmt.Sprintf("%d/%d", s.Healthy, s.Desired), why(s.Reason, s.Message),
+		})
+	}
+	table(w, []string{"OBJECT", "PLACEMENT", "APPLIED", "HEALTHY", "WHY"}, rows)
+}
+
+func (p *PlacementSummary) write(w io.Writer, objects int) {
+	name := strings.TrimPrefix(p.Namespace+"/"+p.Name, "/")
+	fmt.Fprintf(w, "%s %s   generation %d   objects %d   clusters %d\n", p.Kind, name, p.Generation, objects, p.Clusters)
+	for _, c := range p.Conditions {
+		fmt.Fprintln(w, printable(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, why(c.Reason, c.Message))))
+	}
+	switch s := p.Suspend; {
+	case s.Scheduling || s.Dispatching:
+		fmt.Fprintf(w, "Suspended: scheduling %t, dispatching %t; hansectl resume ends it\n", s.Scheduling, s.Dispatching)
+	case len(s.Clusters) > 0:
+		fmt.Fprintf(w, "Suspended: nothing is written to %s; hansectl resume ends it\n", strings.Join(s.Clusters, ", "))
+	}
+}
