@@ -46,7 +46,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	top := newProblems(h)
 	top.Use, top.Hidden = "top", true
 	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), get,
-		newStatus(h), newWait(h), newExplain(h), newProblems(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h),
+		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h),
 		newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h))
 	rename(root, name)
 	return root

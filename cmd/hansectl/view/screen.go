@@ -18,8 +18,8 @@ const yellow = "\x1b[33m"
 
 // colours of whole cells.
 var colours = map[string]string{
-	"Healthy": green, "live": green,
-	"Progressing": yellow, "Unknown": yellow, "True,Draining": yellow, "True,Cordoned": yellow,
+	"Healthy": green, "live": green, "OK": green,
+	"Progressing": yellow, "Unknown": yellow, "Warning": yellow, "True,Draining": yellow, "True,Cordoned": yellow,
 	"Degraded": red, "False": red, "Failed": red,
 }
 

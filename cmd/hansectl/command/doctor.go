@@ -1,0 +1,201 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+func newDoctor(h *hub) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the hub and its members: definitions, the running hub, webhook, clocks, credentials, grants",
+		Long: `Check the hub and its members, and say what to do about each fault. Nothing is changed, and no member is asked.
+
+  hub API             the API server answers and serves every kind of Hanse
+  hub                 a hub runs
+  version, clock      those of the hub and of hansectl go together
+  webhook             the webhook for policies answers, and its certificate is valid; it is asked by a dry run
+  member NAME         the member is Ready, and its credentials do not expire soon
+  grants              members let the hub write the kinds of the objects that are placed there
+
+A check for which you lack rights is Unknown. The exit code is 1 if a check failed.`,
+		Example:    `  hansectl doctor`,
+		SuggestFor: []string{"check", "verify", "diagnose"},
+		Args:       arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			return h.doctor(cmd.Context(), out)
+		},
+	}
+	out.addTo(cmd)
+	return cmd
+}
+
+func (h *hub) doctor(ctx context.Context, out output) error {
+	c, address, err := h.connect()
+	if err != nil {
+		return err
+	}
+	d := view.Diagnosis{Checks: []view.Check{h.checkAPI(address)}}
+	if d.Failed() == 0 {
+		d.Checks = append(d.Checks, h.checkHub(ctx, c)...)
+		d.Checks = append(d.Checks, checkWebhook(ctx, c)...)
+		d.Checks = append(d.Checks, checkMembers(ctx, c)...)
+	}
+	if err := out.print(h.streams.Out, d); err != nil {
+		return err
+	}
+	if n := d.Failed(); n > 0 {
+		return fmt.Errorf("%s failed", counted(n, "check"))
+	}
+	return nil
+}
+
+// checkAPI asks whether every kind of Hanse is served.
+func (h *hub) checkAPI(address string) view.Check {
+	check := view.Check{Name: "hub API", Result: view.FindingFailed, Message: address}
+	served, err := h.servedNow()
+	switch {
+	case apierrors.IsNotFound(err):
+		check.Message, check.Do = address+" does not serve "+hubv1.GroupVersion.String(), "install the chart hanse-hub there, or name the hub by --kubeconfig or --context"
+		return check
+	case err != nil:
+		check.Message = err.Error()
+		return check
+	}
+	var missing []string
+	for _, resource := range []string{
+		"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "resourcebindings", "clusterresourcebindings",
+	} {
+		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+			missing = append(missing, resource)
+		}
+	}
+	if missing != nil {
+		check.Message, check.Do = address+" does not serve "+strings.Join(missing, ", "), "upgrade the chart hanse-hub, which has the definitions"
+		return check
+	}
+	check.Result = view.FindingOK
+	return check
+}
+
+// servedNow asks the API server for the kinds of Hanse, past every cache.
+func (h *hub) servedNow() (*metav1.APIResourceList, error) {
+	config, err := h.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the hub: %w", err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub %s: %w", config.Host, err)
+	}
+	return client.ServerResourcesForGroupVersion(hubv1.GroupVersion.String())
+}
+
+// checkHub looks at the Lease of the hub.
+func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
+	silence, err := h.silence(ctx, c)
+	lead, readErr := readHolder(ctx, c)
+	switch {
+	case apierrors.IsForbidden(readErr):
+		return []view.Check{{Name: "hub", Result: view.FindingUnknown, Message: readErr.Error(), Do: "ask for the Role hanse-view in " + hubv1.SystemNamespace}}
+	case err != nil:
+		return []view.Check{{Name: "hub", Result: view.FindingFailed, Message: err.Error()}}
+	case silence != nil:
+		return []view.Check{{
+			Name: "hub", Result: view.FindingFailed, Message: silence.Text(time.Now()),
+			Do: "kubectl get pods -n " + hubv1.SystemNamespace,
+		}}
+	}
+	v := h.hubVersion(ctx)
+	return []view.Check{
+		{Name: "hub", Result: view.FindingOK, Message: lead.name + " leads"},
+		view.CheckVersions(h.version, v.Version, v.Unknown),
+		view.CheckClock(lead.renewed, time.Now()),
+	}
+}
+
+// checkWebhook looks at the configuration of the webhook and asks it, by a dry run, about a placement that nobody makes.
+func checkWebhook(ctx context.Context, c client.Client) []view.Check {
+	var config admissionv1.ValidatingWebhookConfiguration
+	err := c.Get(ctx, client.ObjectKey{Name: hubName}, &config)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []view.Check{{
+			Name: "webhook", Result: view.FindingWarning, Message: "there is none: authors' rights are not checked, and faults of policies are found later",
+			Do: "set webhook.enabled of the chart hanse-hub",
+		}}
+	case apierrors.IsForbidden(err):
+		return []view.Check{{Name: "webhook", Result: view.FindingUnknown, Message: err.Error()}}
+	case err != nil:
+		return []view.Check{{Name: "webhook", Result: view.FindingFailed, Message: err.Error()}}
+	}
+	var out []view.Check
+	for i := range config.Webhooks {
+		out = append(out, view.CheckCA(config.Webhooks[i].ClientConfig.CABundle, time.Now()))
+	}
+	return append(out, askWebhook(ctx, c))
+}
+
+func askWebhook(ctx context.Context, c client.Client) view.Check {
+	probe := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hansectl-doctor-"}}
+	probe.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "hansectl-doctor"}}
+	probe.Spec.Clusters.Names = []string{"hansectl-doctor"}
+	err := c.Create(ctx, probe, client.DryRunAll)
+	switch {
+	case err == nil:
+		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}
+	case strings.Contains(err.Error(), "failed calling webhook"): // the words of the API server; the reason is InternalError as for much else
+		return view.Check{
+			Name: "webhook", Result: view.FindingFailed, Message: err.Error(),
+			Do: "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url",
+		}
+	case strings.Contains(err.Error(), "admission webhook"):
+		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers, and refuses the probe: " + err.Error()}
+	}
+	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "it could not be asked: " + err.Error()}
+}
+
+// checkMembers looks at each member, and at what members refuse.
+func checkMembers(ctx context.Context, c client.Client) []view.Check {
+	members, err := listClusters(ctx, c)
+	if err != nil {
+		return []view.Check{unread("members", err)}
+	}
+	var out []view.Check
+	if len(members) == 0 {
+		out = append(out, view.Check{Name: "members", Result: view.FindingWarning, Message: "there are none", Do: "hansectl join NAME --member-kubeconfig FILE"})
+	}
+	for i := range members {
+		out = append(out, view.CheckMember(&members[i], time.Now()))
+	}
+	lacks := view.Lacks{}
+	if err := eachBinding(ctx, c, lacks.Add); err != nil {
+		return append(out, unread("grants", err))
+	}
+	return append(out, lacks.Checks()...)
+}
+
+func unread(name string, err error) view.Check {
+	result := view.FindingFailed
+	if apierrors.IsForbidden(err) {
+		result = view.FindingUnknown
+	}
+	return view.Check{Name: name, Result: result, Message: err.Error()}
+}

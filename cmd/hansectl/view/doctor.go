@@ -1,0 +1,213 @@
+package view
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Finding is the result of one check.
+type Finding string
+
+const (
+	// FindingOK means that nothing is to be done.
+	FindingOK Finding = "OK"
+	// FindingWarning means that something will not work soon, or that a part of the hub is turned off.
+	FindingWarning Finding = "Warning"
+	// FindingFailed means that something does not work.
+	FindingFailed Finding = "Failed"
+	// FindingUnknown means that the user may not look.
+	FindingUnknown Finding = "Unknown"
+)
+
+// Check is one check of `doctor`.
+type Check struct {
+	Name    string  `json:"name"`
+	Result  Finding `json:"result"`
+	Message string  `json:"message,omitempty"`
+	// Do says what a user can do about it.
+	Do string `json:"do,omitempty"`
+}
+
+// Diagnosis is what `doctor` shows.
+type Diagnosis struct {
+	Checks []Check `json:"checks"`
+}
+
+// Failed is how many checks failed.
+func (d Diagnosis) Failed() int {
+	n := 0
+	for _, c := range d.Checks {
+		if c.Result == FindingFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// Write writes the table.
+func (d Diagnosis) Write(w io.Writer, _ time.Time) {
+	var rows [][]string
+	for _, c := range d.Checks {
+		text := c.Message
+		if c.Do != "" {
+			text += "; do: " + c.Do
+		}
+		rows = append(rows, []string{c.Name, string(c.Result), text})
+	}
+	table(w, []string{"CHECK", "RESULT", "MESSAGE"}, rows)
+}
+
+const (
+	// clockTolerance is how much a clock may differ: a hub renews its Lease every 0.75 s, and tokens and certificates are valid from the time of their issuer.
+	clockTolerance = 5 * time.Second
+	// soon is how long before its end a certificate or credential is warned of.
+	soon = 7 * 24 * time.Hour
+)
+
+// CheckClock compares the user's clock with that of the replica that leads. renewed is when it last renewed its Lease, by its clock.
+func CheckClock(renewed, now time.Time) Check {
+	if ahead := renewed.Sub(now); ahead > clockTolerance {
+		return Check{
+			"clock", FindingWarning, fmt.Sprintf("the hub's clock is %s ahead of this machine's", ahead.Round(time.Second)),
+			"set both by NTP: ages and 'live' are shown by this machine's clock",
+		}
+	}
+	return Check{Name: "clock", Result: FindingOK, Message: "the hub's clock is not ahead of this machine's"}
+}
+
+// CheckVersions compares the versions of hansectl and the hub.
+func CheckVersions(client, hub, unknown string) Check {
+	switch {
+	case hub == "":
+		return Check{Name: "version", Result: FindingUnknown, Message: unknown}
+	case client != hub:
+		return Check{"version", FindingWarning, fmt.Sprintf("the hub is %s, hansectl is %s", hub, client), "use hansectl of the hub's version"}
+	}
+	return Check{Name: "version", Result: FindingOK, Message: hub}
+}
+
+// CheckCA looks at the CA bundle by which the API server verifies the hub's webhook.
+func CheckCA(bundle []byte, now time.Time) Check {
+	const name, do = "webhook certificate", "restart the hub, which writes the CA into the ValidatingWebhookConfiguration hanse-hub"
+	until, err := lastValid(bundle)
+	switch {
+	case err != nil:
+		return Check{name, FindingFailed, fmt.Sprintf("clientConfig.caBundle: %v", err), do}
+	case now.After(until):
+		return Check{name, FindingFailed, "the CA expired at " + until.UTC().Format(time.RFC3339), do}
+	case until.Sub(now) < soon:
+		return Check{name, FindingWarning, "the CA expires at " + until.UTC().Format(time.RFC3339), do}
+	}
+	return Check{Name: name, Result: FindingOK, Message: "the CA is valid until " + until.UTC().Format(time.RFC3339)}
+}
+
+var errNoCertificate = errors.New("there is no certificate")
+
+// lastValid is the latest end of the certificates of a bundle.
+func lastValid(bundle []byte) (time.Time, error) {
+	var until time.Time
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return until, fmt.Errorf("reading a certificate: %w", err)
+		}
+		if certificate.NotAfter.After(until) {
+			until = certificate.NotAfter
+		}
+	}
+	if until.IsZero() {
+		return until, errNoCertificate
+	}
+	return until, nil
+}
+
+// CheckMember looks at one member.
+func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
+	name := "member " + m.Name
+	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
+	switch {
+	case ready == nil:
+		return Check{Name: name, Result: FindingWarning, Message: "the hub has not looked at it yet"}
+	case ready.Status != metav1.ConditionTrue:
+		return Check{Name: name, Result: FindingFailed, Message: why(ready.Reason, ready.Message)}
+	case overdue(m, now):
+		return Check{name, FindingWarning, "no replica of the hub has observed it for " + age(*m.Status.LastObservedTime, now), "look for a replica that does not run"}
+	}
+	for _, t := range troubles {
+		if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
+			return Check{Name: name, Result: FindingWarning, Message: why(c.Reason, c.Message)}
+		}
+	}
+	if c := m.Status.Credentials; c != nil && c.ExpireTime != nil && c.ExpireTime.Sub(now) < soon && c.TokenSecret == nil {
+		return Check{
+			name, FindingWarning, "its credentials expire at " + c.ExpireTime.UTC().Format(time.RFC3339) + " and the hub does not renew them",
+			"hansectl rotate " + m.Name + " --member-kubeconfig FILE",
+		}
+	}
+	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
+}
+
+// Lacks are the kinds that objects cannot be written for, by cluster and reason.
+type Lacks map[lack]map[string]int
+
+type lack struct{ cluster, reason string }
+
+// Add looks at the rows of one object.
+func (l Lacks) Add(b hubv1.BindingObject) {
+	id := hubv1.ObjectOf(b)
+	for i := range b.BindingStatus().Clusters {
+		row := &b.BindingStatus().Clusters[i]
+		if row.Reason != hubv1.ReasonForbidden && row.Reason != hubv1.ReasonKindNotServed {
+			continue
+		}
+		key := lack{row.Name, row.Reason}
+		if l[key] == nil {
+			l[key] = map[string]int{}
+		}
+		l[key][id.GroupKind().String()]++
+	}
+}
+
+// Checks has one check for each cluster and reason, or one that says that all is well.
+func (l Lacks) Checks() []Check {
+	if len(l) == 0 {
+		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses a kind of an object that is placed there"}}
+	}
+	keys := slices.SortedFunc(maps.Keys(l), func(a, b lack) int {
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.reason, b.reason))
+	})
+	var out []Check
+	for _, k := range keys {
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(l[k])) {
+			kinds = append(kinds, fmt.Sprintf("%s (%d)", kind, l[k][kind]))
+		}
+		c := Check{Name: "grants of " + k.cluster, Result: FindingFailed}
+		if k.reason == hubv1.ReasonForbidden {
+			c.Message = "it does not let the hub write objects of " + strings.Join(kinds, ", ")
+			c.Do = "hansectl join " + k.cluster + " --member-kubeconfig FILE --grant KIND, or grantedKinds of the chart hanse-member"
+		} else {
+			c.Message = "it does not serve " + strings.Join(kinds, ", ")
+			c.Do = "install the CustomResourceDefinition there, or place it before its objects"
+		}
+		out = append(out, c)
+	}
+	return out
+}

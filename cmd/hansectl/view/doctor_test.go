@@ -1,0 +1,64 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestClocksAndVersionsAreCompared(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		got  Check
+		want Finding
+	}{
+		"the Lease was renewed just now":     {CheckClock(now.Add(-time.Second), now), FindingOK},
+		"the hub's clock is ahead":           {CheckClock(now.Add(time.Minute), now), FindingWarning},
+		"one version":                        {CheckVersions("v1", "v1", ""), FindingOK},
+		"two versions":                       {CheckVersions("v1", "v2", ""), FindingWarning},
+		"a version that is not known":        {CheckVersions("v1", "", "older"), FindingUnknown},
+		"a bundle that holds no certificate": {CheckCA([]byte("none"), now), FindingFailed},
+	} {
+		if tc.got.Result != tc.want {
+			t.Errorf("%s: %+v, want %s", name, tc.got, tc.want)
+		}
+	}
+}
+
+func TestAMemberIsCheckedByItsConditionsAndCredentials(t *testing.T) {
+	t.Parallel()
+	ready := metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected}
+	of := func(edit func(*hubv1.MemberClusterStatus), conditions ...metav1.Condition) *hubv1.MemberCluster {
+		m := &hubv1.MemberCluster{Status: hubv1.MemberClusterStatus{Conditions: conditions}}
+		if edit != nil {
+			edit(&m.Status)
+		}
+		return m
+	}
+	tomorrow, before := metav1.NewTime(now.Add(24*time.Hour)), metav1.NewTime(now.Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		member *hubv1.MemberCluster
+		want   Finding
+	}{
+		"new":   {of(nil), FindingWarning},
+		"ready": {of(nil, ready), FindingOK},
+		"lost":  {of(nil, metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}), FindingFailed},
+		"ready, and its nodes moved": {
+			of(nil, ready, metav1.Condition{Type: hubv1.ConditionTopologyChanged, Status: metav1.ConditionTrue, Reason: hubv1.ReasonNodesMoved}), FindingWarning,
+		},
+		"ready, and nobody observes it": {of(func(s *hubv1.MemberClusterStatus) { s.LastObservedTime = &before }, ready), FindingWarning},
+		"ready, with a certificate that ends": {
+			of(func(s *hubv1.MemberClusterStatus) { s.Credentials = &hubv1.CredentialsStatus{ExpireTime: &tomorrow} }, ready), FindingWarning,
+		},
+		"ready, with a token that is renewed": {of(func(s *hubv1.MemberClusterStatus) {
+			s.Credentials = &hubv1.CredentialsStatus{ExpireTime: &tomorrow, TokenSecret: &hubv1.TokenSecret{}}
+		}, ready), FindingOK},
+	} {
+		if got := CheckMember(tc.member, now); got.Result != tc.want {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+}
