@@ -12,8 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -30,28 +32,83 @@ type grants struct {
 	listWorkloads bool
 }
 
+// grantVerbs are those that the hub needs on a kind that it writes.
+var grantVerbs = []string{"get", "list", "watch", "create", "patch", "delete"}
+
 // kindGrant is one resource that the hub may write.
 type kindGrant struct{ group, resource string }
 
+// String is the grant as --grant takes it.
+func (k kindGrant) String() string { return strings.TrimPrefix(k.group+"/"+k.resource, "/") }
+
 var (
-	errGrant = errors.New("want group/resource, such as monitoring.coreos.com/prometheuses, or a resource of the core group, such as configmaps")
+	errGrant = errors.New("want a resource with its group unless that is the core group, such as deployments.apps, apps/deployments or configmaps")
 	group    = regexp.MustCompile(`^[a-z0-9.-]*$`)
 	resource = regexp.MustCompile(`^[a-z0-9]+$`)
 )
 
-func parseGrants(texts []string) ([]kindGrant, error) {
+func parseGrants(flag string, texts []string) ([]kindGrant, error) {
 	var out []kindGrant
 	for _, text := range texts {
-		g := kindGrant{resource: text}
+		parsed := schema.ParseGroupResource(text)
+		g := kindGrant{parsed.Group, parsed.Resource}
 		if before, after, found := strings.Cut(text, "/"); found {
 			g = kindGrant{before, after}
 		}
 		if !group.MatchString(g.group) || !resource.MatchString(g.resource) {
-			return nil, fmt.Errorf("--grant %q: %w", text, errGrant)
+			return nil, fmt.Errorf("%s %q: %w", flag, text, errGrant)
 		}
 		out = append(out, g)
 	}
 	return out, nil
+}
+
+// grantChange is what the user changes of the grants. A nil pointer changes nothing.
+type grantChange struct {
+	add, remove                     []kindGrant
+	createNamespaces, listWorkloads *bool
+}
+
+func (c grantChange) any() bool {
+	return len(c.add)+len(c.remove) > 0 || c.createNamespaces != nil || c.listWorkloads != nil
+}
+
+// rules are those of a ClusterRole that has these rules until now; nil if it is new. Rules that hansectl does not know stay.
+func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	g, others := readGrants(before)
+	if before == nil {
+		g.createNamespaces = true
+	}
+	g.createNamespaces, g.listWorkloads = ptr.Deref(c.createNamespaces, g.createNamespaces), ptr.Deref(c.listWorkloads, g.listWorkloads)
+	g.kinds = slices.DeleteFunc(append(g.kinds, c.add...), func(k kindGrant) bool {
+		return slices.ContainsFunc(c.remove, func(r kindGrant) bool { return r == k || (r.group == "" && r.resource == k.resource) })
+	})
+	return append(g.rules(), others...)
+}
+
+// readGrants takes the rules of a ClusterRole apart: the grants that hansectl knows, and all other rules.
+func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule) {
+	same := func(a rbacv1.PolicyRule, among []rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(among, func(b rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(a, b) })
+	}
+	for _, rule := range rules {
+		switch {
+		case same(rule, grants{}.rules()):
+		case same(rule, grants{createNamespaces: true}.rules()):
+			g.createNamespaces = true
+		case same(rule, grants{listWorkloads: true}.rules()):
+			g.listWorkloads = true
+		case slices.Equal(rule.Verbs, grantVerbs) && len(rule.ResourceNames) == 0:
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					g.kinds = append(g.kinds, kindGrant{group, resource})
+				}
+			}
+		default:
+			others = append(others, rule)
+		}
+	}
+	return g, others
 }
 
 // tokenRules are those of the hub's Role in hanse-system of the member.
@@ -90,7 +147,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 		if !found {
 			i = len(out)
 			byGroup[k.group] = i
-			out = append(out, rbacv1.PolicyRule{APIGroups: []string{k.group}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+			out = append(out, rbacv1.PolicyRule{APIGroups: []string{k.group}, Verbs: grantVerbs})
 		}
 		if !slices.Contains(out[i].Resources, k.resource) {
 			out[i].Resources = append(out[i].Resources, k.resource)
@@ -100,33 +157,33 @@ func (g grants) rules() []rbacv1.PolicyRule {
 }
 
 var (
-	errManaged = errors.New("--grant, --create-namespaces and --list-workloads cannot change what something else manages")
+	errManaged = errors.New("--grant, --ungrant, --create-namespaces and --list-workloads cannot change what something else manages")
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
-// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as it
-// is. change says whether the rules of an existing ClusterRole are to become these.
-func (g grants) set(ctx context.Context, w io.Writer, m *memberCluster, change bool) error {
+// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as it is. granted are the kinds
+// that the hub may write then; nil if that is not known.
+func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (granted []string, err error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
-	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
+	err = m.Get(ctx, client.ObjectKeyFromObject(account), account)
 	switch {
 	case err == nil && !ours(account):
-		return useForeign(w, account, change)
+		return nil, useForeign(w, account, c.any())
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading ServiceAccount %s/%s of the member: %w", account.Namespace, account.Name, err)
+		return nil, fmt.Errorf("reading ServiceAccount %s/%s of the member: %w", account.Namespace, account.Name, err)
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}
 	if err := put(ctx, w, m, ns, "namespace", func() error { return nil }); err != nil {
-		return err
+		return nil, err
 	}
 	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	if err := put(ctx, w, m, account, "serviceaccount", func() error {
 		account.AutomountServiceAccountToken = ptr.To(false) // the token is for the hub, no pod uses it
 		return mark(account)
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	return g.setRole(ctx, w, m, change)
+	return c.setRole(ctx, w, m)
 }
 
 func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error {
@@ -141,35 +198,53 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-func (g grants) setRole(ctx context.Context, w io.Writer, m *memberCluster, change bool) error {
+func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster) ([]string, error) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
+	var before []string
 	if err := put(ctx, w, m, role, "clusterrole", func() error {
-		if role.ResourceVersion == "" || change {
-			role.Rules = g.rules()
+		before = granted(role.Rules)
+		if role.ResourceVersion == "" || c.any() {
+			role.Rules = c.rules(role.Rules)
 		}
 		return mark(role)
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	if granted := granted(role.Rules); len(granted) > 0 {
-		says(w, "", "grants %s", strings.Join(granted, ", "))
-	} else {
-		says(w, "", "grants no kind yet: run join again with --grant group/resource")
-	}
+	now := append([]string{}, granted(role.Rules)...)
+	sayChanges(w, before, now)
 	for _, risk := range risks(role.Rules) {
 		says(w, "", "WARNING: whoever controls the hub is an administrator of this cluster by %s", risk)
 	}
 	if err := setTokenRole(ctx, w, m); err != nil {
-		return err
+		return nil, err
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
-	return put(ctx, w, m, binding, "clusterrolebinding", func() error {
+	return now, put(ctx, w, m, binding, "clusterrolebinding", func() error {
 		if binding.ResourceVersion == "" { // it is immutable
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
 		}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
 		return mark(binding)
 	})
+}
+
+// sayChanges names the kinds that were added and taken away, and those that are granted now.
+func sayChanges(w io.Writer, before, now []string) {
+	for _, kind := range now {
+		if !slices.Contains(before, kind) {
+			says(w, "", "+ %s", kind)
+		}
+	}
+	for _, kind := range before {
+		if !slices.Contains(now, kind) {
+			says(w, "", "- %s", kind)
+		}
+	}
+	if len(now) > 0 {
+		says(w, "", "grants %s", strings.Join(now, ", "))
+		return
+	}
+	says(w, "", "grants no kind yet: run join again with --grant RESOURCE.GROUP")
 }
 
 // setTokenRole lets the hub renew and revoke its own token.
@@ -201,7 +276,7 @@ func granted(rules []rbacv1.PolicyRule) []string {
 		}
 		for _, g := range rule.APIGroups {
 			for _, r := range rule.Resources {
-				out = append(out, strings.TrimPrefix(g+"/"+r, "/"))
+				out = append(out, kindGrant{g, r}.String())
 			}
 		}
 	}

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
@@ -27,7 +30,7 @@ type join struct {
 	region, zone      string
 	labels            map[string]string
 	allowedNamespaces string
-	grants            []string
+	grants, ungrants  []string
 	createNamespaces  bool
 	listWorkloads     bool
 	tokenLifetime     time.Duration
@@ -37,8 +40,8 @@ type join struct {
 	wait              bool
 	timeout           time.Duration
 
-	// What the user set himself: an existing MemberCluster or ClusterRole is changed in nothing else.
-	allowedGiven, leaveGiven, grantsGiven bool
+	// What the user set himself: an existing MemberCluster is changed in nothing else.
+	allowedGiven, leaveGiven bool
 }
 
 func newJoin(h *hub) *cobra.Command {
@@ -67,12 +70,17 @@ name to replace the token; labels and what else you name are then changed, the r
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name = args[0]
 			j.allowedGiven, j.leaveGiven = cmd.Flags().Changed("allowed-namespaces"), cmd.Flags().Changed("leave-policy")
-			j.grantsGiven = cmd.Flags().Changed("grant") || cmd.Flags().Changed("create-namespaces") || cmd.Flags().Changed("list-workloads")
-			wanted, kinds, err := j.parse()
+			wanted, change, err := j.parse()
 			if err != nil {
 				return usageError(cmd, err)
 			}
-			return j.run(cmd.Context(), wanted, grants{kinds: kinds, createNamespaces: j.createNamespaces, listWorkloads: j.listWorkloads})
+			if cmd.Flags().Changed("create-namespaces") {
+				change.createNamespaces = &j.createNamespaces
+			}
+			if cmd.Flags().Changed("list-workloads") {
+				change.listWorkloads = &j.listWorkloads
+			}
+			return j.run(cmd.Context(), wanted, change)
 		},
 		ValidArgsFunction: h.completeClusters,
 	}
@@ -83,7 +91,8 @@ name to replace the token; labels and what else you name are then changed, the r
 	f.StringVar(&j.zone, "zone", "", "Zone of the member, as label "+hubv1.ZoneLabel+". Read from its nodes if it is not given.")
 	f.StringToStringVar(&j.labels, "labels", nil, "Labels of the MemberCluster, as key=value,key=value.")
 	f.StringVar(&j.allowedNamespaces, "allowed-namespaces", "All", "Hub namespaces whose objects may go to the member: All, None, or a label selector such as team=metrics.")
-	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as group/resource; may be given more than once.")
+	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated.")
+	f.StringArrayVar(&j.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated.")
 	f.BoolVar(&j.createNamespaces, "create-namespaces", true, "Let the hub create namespaces that objects need.")
 	f.BoolVar(&j.listWorkloads, "list-workloads", false, "Let the hub list workloads and pods, so that hansectl tree shows what was made for a copy.")
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token. The hub renews it after two thirds of that.")
@@ -98,34 +107,37 @@ name to replace the token; labels and what else you name are then changed, the r
 var errValue = errors.New("not possible")
 
 // parse checks the input and returns the MemberCluster as wanted.
-func (j *join) parse() (*hubv1.MemberCluster, []kindGrant, error) {
+func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
+	var change grantChange
 	if faults := validation.IsDNS1123Label(j.name); len(faults) > 0 {
-		return nil, nil, fmt.Errorf("NAME %q: %w: %s", j.name, errValue, faults[0])
+		return nil, change, fmt.Errorf("NAME %q: %w: %s", j.name, errValue, faults[0])
 	}
 	if j.member.kubeconfig == "" {
-		return nil, nil, fmt.Errorf("--member-kubeconfig is %w without a file", errValue)
+		return nil, change, fmt.Errorf("--member-kubeconfig is %w without a file", errValue)
 	}
 	if j.dryRun != "none" && j.dryRun != "client" {
-		return nil, nil, fmt.Errorf("--dry-run %q: %w: want none or client", j.dryRun, errValue)
+		return nil, change, fmt.Errorf("--dry-run %q: %w: want none or client", j.dryRun, errValue)
 	}
 	if err := checkLifetime(j.tokenLifetime); err != nil {
-		return nil, nil, err
+		return nil, change, err
 	}
 	leave := hubv1.RemovalPolicy(j.leavePolicy)
 	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
-		return nil, nil, fmt.Errorf("--leave-policy %q: %w: want Orphan or Delete", j.leavePolicy, errValue)
+		return nil, change, fmt.Errorf("--leave-policy %q: %w: want Orphan or Delete", j.leavePolicy, errValue)
 	}
 	allowed, err := parseAllowed(j.allowedNamespaces)
 	if err != nil {
-		return nil, nil, err
+		return nil, change, err
 	}
 	labels, err := j.wantedLabels()
 	if err != nil {
-		return nil, nil, err
+		return nil, change, err
 	}
-	kinds, err := parseGrants(j.grants)
-	if err != nil {
-		return nil, nil, err
+	if change.add, err = parseGrants("--grant", j.grants); err != nil {
+		return nil, change, err
+	}
+	if change.remove, err = parseGrants("--ungrant", j.ungrants); err != nil {
+		return nil, change, err
 	}
 	return &hubv1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: labels},
@@ -138,7 +150,7 @@ func (j *join) parse() (*hubv1.MemberCluster, []kindGrant, error) {
 			Hub:               j.hubItself,
 			Leave:             hubv1.LeavePolicy{Policy: leave},
 		},
-	}, kinds, nil
+	}, change, nil
 }
 
 func parseAllowed(text string) (hubv1.AllowedNamespaces, error) {
@@ -177,7 +189,7 @@ func (j *join) wantedLabels() (map[string]string, error) {
 }
 
 // run does the member's side, then the hub's, and waits.
-func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) error {
+func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change grantChange) error {
 	out := j.hub.streams.Out
 	onHub, hubAddress, err := j.hub.connect()
 	if err != nil {
@@ -204,8 +216,20 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) e
 	}
 
 	fmt.Fprintf(out, "Member %s at %s, cluster ID %s\n", j.name, m.address.server, m.clusterID)
-	if err := g.set(ctx, out, m, j.grantsGiven); err != nil {
+	hubMapper, err := j.hub.flags.ToRESTMapper()
+	if err != nil {
+		return fmt.Errorf("reading the kinds of the hub: %w", err)
+	}
+	var notes []string
+	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
+		return err
+	}
+	granted, err := change.set(ctx, out, m)
+	if err != nil {
 		return fmt.Errorf("preparing the member %s: %w", j.name, err)
+	}
+	for _, note := range notes {
+		says(out, "", "%s", note)
 	}
 	uid, err := hubUID(ctx, onHub)
 	if err != nil {
@@ -222,6 +246,9 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) e
 	if err := j.register(ctx, onHub, m, existing, wanted, made.token); err != nil {
 		return err
 	}
+	if granted != nil {
+		j.sayLacking(ctx, onHub, hubMapper, wanted, existing, granted)
+	}
 	if j.dryRun == "client" || !j.wait {
 		return nil
 	}
@@ -235,4 +262,20 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, g grants) e
 		return err
 	}
 	return m.revokeOthers(ctx, out, uid, made.Secret)
+}
+
+// sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements is told nothing.
+func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted []string) {
+	cluster := wanted.DeepCopy()
+	if existing != nil {
+		cluster = existing.DeepCopy()
+		cluster.Labels = labels.Merge(existing.Labels, wanted.Labels)
+	}
+	kinds, placements, err := lackingGrants(ctx, hub, mapper, cluster, granted)
+	if err != nil {
+		return
+	}
+	for _, k := range kinds {
+		says(j.hub.streams.Out, "", "lacks %s, which %s wants there: add it by --grant %s", k, strings.Join(placements[k], ", "), k)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -32,6 +33,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a region that is no label":   {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "far away"}, "topology.kubernetes.io/region=far away"},
 		"two regions":                 {[]string{"join", "a", "--member-kubeconfig", "x", "--region", "b", "--labels", hubv1.RegionLabel + "=c"}, "they differ"},
 		"a grant of everything":       {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "*/*"}, `--grant "*/*"`},
+		"an ungrant of everything":    {[]string{"join", "a", "--member-kubeconfig", "x", "--ungrant", "*"}, `--ungrant "*"`},
 		"a grant of a subresource":    {[]string{"join", "a", "--member-kubeconfig", "x", "--grant", "apps/deployments/scale"}, `--grant "apps/deployments/scale"`},
 		"an unknown command":          {[]string{"jion"}, `there is no command "jion"; did you mean join?`},
 		"an unknown list":             {[]string{"get", "cluster2"}, `there is no command "cluster2"; did you mean clusters?`},
@@ -151,7 +153,7 @@ func TestALeaseIsOverOnlyIfNobodyRenewsIt(t *testing.T) {
 }
 
 func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
-	kinds, err := parseGrants([]string{"apps/deployments", "configmaps", "apps/statefulsets", "apps/deployments"})
+	kinds, err := parseGrants("--grant", []string{"apps/deployments", "configmaps", "statefulsets.apps", "deployments.apps"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +163,35 @@ func TestGrantsBecomeOneRulePerGroup(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"apps/deployments", "apps/statefulsets", "configmaps"}, granted(rules)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAChangeOfGrantsKeepsTheOthers(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	foreign := rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"others"}, Verbs: []string{"get"}}
+	before := append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}}, createNamespaces: true}.rules(), foreign)
+	for name, tc := range map[string]struct {
+		before []rbacv1.PolicyRule
+		change grantChange
+		want   []rbacv1.PolicyRule
+	}{
+		"a new member lets the hub create namespaces": {nil, grantChange{}, grants{createNamespaces: true}.rules()},
+		"one is added": {
+			before, grantChange{add: []kindGrant{{"apps", "statefulsets"}}},
+			append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}, {"apps", "statefulsets"}}, createNamespaces: true}.rules(), foreign),
+		},
+		"one is taken away, without its group": {
+			before, grantChange{remove: []kindGrant{{"", "deployments"}}}, append(grants{kinds: []kindGrant{{"", "configmaps"}}, createNamespaces: true}.rules(), foreign),
+		},
+		"other rights change alone": {
+			before, grantChange{createNamespaces: &no, listWorkloads: &yes},
+			append(grants{kinds: []kindGrant{{"", "configmaps"}, {"apps", "deployments"}}, listWorkloads: true}.rules(), foreign),
+		},
+	} {
+		if diff := cmp.Diff(tc.want, tc.change.rules(tc.before)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

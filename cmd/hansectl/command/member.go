@@ -9,7 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +43,7 @@ type memberCluster struct {
 	client.Client
 	address   address // as the hub shall reach it
 	clusterID string  // uid of kube-system
+	mapper    meta.RESTMapper
 }
 
 var errNoID = errors.New("its namespace kube-system has no uid")
@@ -68,7 +73,13 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 	if err != nil {
 		return nil, fmt.Errorf("identifying the member %s: %w", config.Host, err)
 	}
-	return &memberCluster{Client: c, address: a, clusterID: id}, nil
+	asking, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the member %s: %w", config.Host, err)
+	}
+	cached := memory.NewMemCacheClient(asking)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
+	return &memberCluster{Client: c, address: a, clusterID: id, mapper: mapper}, nil
 }
 
 // clusterIDOf returns the UID of kube-system.

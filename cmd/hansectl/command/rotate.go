@@ -130,7 +130,7 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 		return err
 	}
 	fmt.Fprintf(out, "Member %s at %s, cluster ID %s\n", r.name, m.address.server, m.clusterID)
-	if err := (grants{}).set(ctx, out, m, false); err != nil {
+	if _, err := (grantChange{}).set(ctx, out, m); err != nil {
 		return fmt.Errorf("preparing the member %s: %w", r.name, err)
 	}
 	made, err := m.token(ctx, out, r.tokenLifetime, uid, tokenInUse(cluster))

@@ -228,6 +228,53 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 	}
 }
 
+func TestJoinAddsGrantsAndSaysWhichAreLacking(t *testing.T) {
+	fresh(t)
+	ctx := t.Context()
+	must(t, client.IgnoreAlreadyExists(onHub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})))
+	for name, clusters := range map[string][]string{"jobs": {"cn-sha-1"}, "elsewhere": {"us-1"}} {
+		p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		p.Spec.Clusters.Names = clusters
+		p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "batch", Kind: "CronJob"}}
+		if name == "elsewhere" {
+			p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "Service"}}
+		}
+		apply(t, onHub, p)
+	}
+	join := func(args ...string) (string, error) {
+		return hansectl(t, append([]string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--wait=false"}, args...)...)
+	}
+	out, err := join("--grant", "configmaps")
+	must(t, err)
+	wants(t, out, "+ configmaps", "lacks batch/cronjobs, which Placement/shop/jobs wants there: add it by --grant batch/cronjobs")
+	if strings.Contains(out, "lacks services") {
+		t.Errorf("a kind is lacking that is wanted elsewhere:\n%s", out)
+	}
+	for name, tc := range map[string]struct {
+		grant string
+		want  string
+	}{
+		"by resource and group": {"deployments.apps", "+ apps/deployments"},
+		"by a short name":       {"cj", "+ batch/cronjobs"},
+		"by the hub's kinds":    {"placements.hanse.dev", "hanse.dev/placements is not served by the member yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := join("--grant", tc.grant)
+			must(t, err)
+			wants(t, out, tc.want, "grants configmaps")
+		})
+	}
+	t.Run("what nobody serves is refused", func(t *testing.T) {
+		_, err := join("--grant", "deploymnets.apps")
+		refused(t, err, "--grant apps/deploymnets: neither the member nor the hub serves it")
+	})
+	t.Run("one is taken away, and the others stay", func(t *testing.T) {
+		out, err := join("--ungrant", "configmaps")
+		must(t, err)
+		wants(t, out, "- configmaps", "apps/deployments", "batch/cronjobs")
+	})
+}
+
 func TestJoinAsADryRunChangesNothing(t *testing.T) {
 	fresh(t)
 	out, err := hansectl(t, "join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--dry-run=client", "--grant", "configmaps")

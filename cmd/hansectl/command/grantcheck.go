@@ -1,0 +1,120 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var (
+	errNotServed = errors.New("neither the member nor the hub serves it: is it spelled right?")
+	errAmbiguous = errors.New("several groups have it: name one")
+)
+
+// resolveGrants completes kinds by what the member serves, and else the hub: singulars, short names and groups that are left out. notes are about
+// kinds that the member does not serve yet.
+func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGrant, notes []string, err error) {
+	for _, k := range kinds {
+		found, err := servedAs(member, k)
+		if errors.Is(err, errNotServed) {
+			if found, err = servedAs(hub, k); err == nil {
+				notes = append(notes, found.String()+" is not served by the member yet: the hub writes its objects once it is")
+			}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("--grant %s: %w", k, err)
+		}
+		out = append(out, found)
+	}
+	return out, notes, nil
+}
+
+// servedAs is the resource that a server has for a grant. The core group comes first if no group is named.
+func servedAs(mapper meta.RESTMapper, k kindGrant) (kindGrant, error) {
+	found, err := mapper.ResourcesFor(schema.GroupVersionResource{Group: k.group, Resource: k.resource})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return kindGrant{}, fmt.Errorf("reading what is served: %w", err)
+	}
+	var groups []kindGrant
+	for _, r := range found {
+		if g := (kindGrant{r.Group, r.Resource}); (k.group == "" || r.Group == k.group) && !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	for _, g := range groups {
+		if g.group == k.group || len(groups) == 1 {
+			return g, nil
+		}
+	}
+	if len(groups) == 0 {
+		return kindGrant{}, errNotServed
+	}
+	return kindGrant{}, fmt.Errorf("%w: %s", errAmbiguous, joined(groups))
+}
+
+func joined(kinds []kindGrant) string {
+	var texts []string
+	for _, k := range kinds {
+		texts = append(texts, k.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// lackingGrants are the kinds that placements want on a cluster and that are not granted there, with the placements that want them. Placements with an
+// expression are taken to want every cluster; kinds that the hub does not serve are left out.
+func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
+	placements = map[kindGrant][]string{}
+	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {
+		if err := c.List(ctx, list); err != nil {
+			return nil, nil, fmt.Errorf("listing placements: %w", err)
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			p, ok := o.(placementObject)
+			if !ok || !mayPick(p.PlacementSpec().Clusters, cluster) {
+				return nil
+			}
+			for _, s := range p.PlacementSpec().ResourceSelectors {
+				mapping, err := mapper.RESTMapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
+				if err != nil {
+					continue
+				}
+				k := kindGrant{mapping.Resource.Group, mapping.Resource.Resource}
+				by := placementKind(p) + "/" + nameOf(p)
+				if !slices.Contains(granted, k.String()) && !slices.Contains(placements[k], by) {
+					if placements[k] == nil {
+						kinds = append(kinds, k)
+					}
+					placements[k] = append(placements[k], by)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return kinds, placements, nil
+}
+
+// mayPick says whether a placement may pick a cluster, by names and labels.
+func mayPick(s hubv1.ClusterSelection, cluster *hubv1.MemberCluster) bool {
+	if slices.Contains(s.ExcludedNames, cluster.Name) || (len(s.Names) > 0 && !slices.Contains(s.Names, cluster.Name)) {
+		return false
+	}
+	if s.LabelSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	return err == nil && selector.Matches(labels.Set(cluster.SelectableLabels()))
+}
