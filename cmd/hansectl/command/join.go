@@ -220,16 +220,9 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	if err != nil {
 		return fmt.Errorf("reading the kinds of the hub: %w", err)
 	}
-	var notes []string
-	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
-		return err
-	}
-	granted, err := change.set(ctx, out, m)
+	granted, err := j.prepare(ctx, m, hubMapper, change)
 	if err != nil {
-		return fmt.Errorf("preparing the member %s: %w", j.name, err)
-	}
-	for _, note := range notes {
-		says(out, "", "%s", note)
+		return err
 	}
 	uid, err := hubUID(ctx, onHub)
 	if err != nil {
@@ -262,6 +255,21 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 		return err
 	}
 	return m.revokeOthers(ctx, out, uid, made.Secret)
+}
+
+// prepare makes the account on the member and grants what the user wants to. It returns what is granted then; nil if that is not known.
+func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted []string, err error) {
+	var notes []string
+	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
+		return nil, err
+	}
+	if granted, err = change.set(ctx, j.hub.streams.Out, m); err != nil {
+		return nil, fmt.Errorf("preparing the member %s: %w", j.name, err)
+	}
+	for _, note := range notes {
+		says(j.hub.streams.Out, "", "%s", note)
+	}
+	return granted, nil
 }
 
 // sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements is told nothing.

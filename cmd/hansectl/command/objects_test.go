@@ -14,7 +14,7 @@ import (
 )
 
 // placed is a ConfigMap with a placement and a binding that is applied on one of two clusters.
-func placed(t *testing.T) (*hubv1.Placement, *hubv1.ResourceBinding) {
+func placed(t *testing.T) *hubv1.Placement {
 	t.Helper()
 	aHubRan(t, time.Now())
 	_, binding := settings(t)
@@ -32,12 +32,12 @@ func placed(t *testing.T) (*hubv1.Placement, *hubv1.ResourceBinding) {
 		},
 	}
 	must(t, onHub.Status().Update(t.Context(), binding))
-	return placement, binding
+	return placement
 }
 
 func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 	fresh(t)
-	placement, _ := placed(t)
+	placement := placed(t)
 	const line = "ConfigMap shop/settings   Placement/all   1/2       1/2       FailedOnSome: cn-sha-1"
 	for name, args := range map[string][]string{
 		"a namespace": {"-n", "shop"}, "a placement": {"placement/all", "-n", "shop"}, "a placement in two words": {"pl", "all", "-n", "shop"}, "all": {"-A"},
