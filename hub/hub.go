@@ -385,7 +385,7 @@ func joiner(known hubFacts, dispatcher *dispatch.Dispatcher, reporter *report.Re
 			Cluster: name, Client: watches, HubUID: known.uid, Key: known.key, OnUse: m.kinds.Use,
 			Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
 				c := conventions.of(gvk)
-				c.HasStatus = m.kinds.HasStatus(gvk)
+				c.HasStatus = c.HasStatus || m.kinds.HasStatus(gvk)
 				return c
 			},
 			Wishes: wishes.of,

@@ -24,38 +24,18 @@ const (
 	ReasonNotReported = "NotReported"
 )
 
-// positive condition types are good when True, negative ones when False; a type in neither has no worst value.
-var (
-	positive = []string{"Ready", "Available", "Healthy", "Synced", "Reconciled", "Established", "Accepted", "Programmed", "Succeeded", "Complete"}
-	negative = []string{"Degraded", "Stalled", "Reconciling", "Issuing", "Failed", "Failure", "Paused", "Suspended", "Warning", "RestartRequired"}
-)
-
-type polarity int
-
-const (
-	neither polarity = iota
-	goodWhenTrue
-	goodWhenFalse
-)
-
-// polarityOf is what the placement says of a condition type, else what the hub knows of it.
-func (m *merger) polarityOf(kind string) polarity {
-	p, said := m.rules.polarity[kind]
-	switch {
-	case said:
+// polarityOf is what the placement says of a condition type, else the vocabulary.
+func (m *merger) polarityOf(kind string) health.Polarity {
+	if p, said := m.rules.polarity[kind]; said {
 		return p
-	case slices.Contains(positive, kind):
-		return goodWhenTrue
-	case slices.Contains(negative, kind), strings.HasSuffix(kind, "Pressure"), strings.HasSuffix(kind, "Error"):
-		return goodWhenFalse
 	}
-	return neither
+	return health.PolarityOf(m.schema.kind, kind)
 }
 
 // badness orders the values of a condition: a value of its own, such as Degraded, is between Unknown and the worst.
-func badness(p polarity, status string) int {
+func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
-	if p == goodWhenFalse {
+	if p == health.GoodWhenFalse {
 		good, bad = bad, good
 	}
 	switch status {
@@ -164,6 +144,21 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
+// findOrOpposite finds Ready of a status that has only NotReady, which is how those of Strimzi say that it is False.
+func findOrOpposite(status map[string]any, kind string) map[string]any {
+	c := find(status, kind)
+	if c != nil || kind != health.ConditionReady {
+		return c
+	}
+	opposite := map[string]any{"True": "False", "False": "True"}
+	c = find(status, health.ConditionNotReady)
+	said, _ := c["status"].(string)
+	if opposite[said] == nil {
+		return nil
+	}
+	return map[string]any{"status": opposite[said], "reason": c["reason"]}
+}
+
 // fold lets the worst value win; a type of unknown polarity needs a common one.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
@@ -171,7 +166,7 @@ func (m *merger) fold(kind string) folded {
 	for _, part := range m.parts {
 		all = append(all, say(part, kind, p))
 	}
-	if p == neither {
+	if p == health.Neither {
 		return common(kind, all)
 	}
 	worst := all[0]
@@ -190,15 +185,15 @@ func (m *merger) fold(kind string) folded {
 }
 
 // say is what one target contributes: Unknown while it does not hold what is desired now.
-func say(part part, kind string, p polarity) said {
+func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
 		s.away = part.row.Applied == metav1.ConditionUnknown && part.row.Reason != hubv1.ReasonPending
 		return s
 	}
-	c := find(part.observed, kind)
+	c := findOrOpposite(part.observed, kind)
 	switch {
-	case c == nil && p == goodWhenFalse && len(part.observed) > 0 && part.lost < health.LostConditions:
+	case c == nil && p == health.GoodWhenFalse && len(part.observed) > 0 && part.lost < health.LostConditions:
 		s.status, s.reason = "False", ""
 	case c == nil:
 		s.reason = ReasonNotReported
@@ -293,7 +288,7 @@ func (m *merger) healthy() folded {
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
 		// A value of its own that is worse than Unknown.
-		if f.status = "False"; m.polarityOf(f.kind) == goodWhenFalse {
+		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
 	}
@@ -322,12 +317,34 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 			entry[name] = m.since(before, f.status, name)
 		}
 	}
-	if n := item.properties[observedGenerationField]; n != nil {
+	if n := item.properties[observedGenerationField]; n != nil && m.datesCondition(f.kind) {
 		if g, how := m.generationIn(n, before[observedGenerationField]); how == merged {
 			entry[observedGenerationField] = g
 		}
 	}
 	return entry, true
+}
+
+// datesCondition is true for a condition that has an observedGeneration on every cluster that has reported, and for the hub's own. A cluster
+// whose conditions may be lost is taken to have it.
+func (m *merger) datesCondition(kind string) bool {
+	return kind == hubv1.ConditionObjectHealthy || m.everyPart(func(p part) bool {
+		return find(p.observed, kind)[observedGenerationField] != nil || p.lost >= health.LostConditions
+	})
+}
+
+// everyPart is true if something is so for every cluster that has reported, and one has.
+func (m *merger) everyPart(is func(part) bool) bool {
+	reported := 0
+	for _, p := range m.parts {
+		if len(p.whole) == 0 {
+			continue
+		}
+		if reported++; !is(p) {
+			return false
+		}
+	}
+	return reported > 0
 }
 
 // since keeps the time while the value stays.

@@ -95,7 +95,14 @@ func TestMergeRules(t *testing.T) {
 			want:     map[string]any{"numberReady": int64(2), "readyInstances": int64(4)}, leftOut: []string{"count"},
 		},
 		"a generation in a schema that says it is something else is left out": {
-			schema: "{type: object, properties: {observedGeneration: {type: boolean}}}", observed: []string{"{a: 1}"}, want: map[string]any{}, leftOut: []string{"observedGeneration"},
+			schema: "{type: object, properties: {observedGeneration: {type: boolean}}}", observed: []string{"{observedGeneration: 1}"}, want: map[string]any{}, leftOut: []string{"observedGeneration"},
+		},
+		"no generation is made up that a target does not report": {
+			schema: "{type: object, properties: {observedGeneration: {type: integer}}}", observed: []string{"{observedGeneration: 1}", "{a: 1}"}, want: map[string]any{},
+		},
+		"a word is weighed whatever its case": {
+			schema: "{type: object, properties: {phase: {type: string, enum: [RUNNING, STOPPED, ABNORMAL, FAILED]}}}", observed: []string{"{phase: RUNNING}", "{phase: ABNORMAL}"},
+			want: map[string]any{"phase": "ABNORMAL"},
 		},
 	}
 	for name, tc := range tests {

@@ -231,8 +231,8 @@ func (m *merger) count(path, name string, n *node) (any, outcome) {
 	switch {
 	case health.IsCount(name), path == m.schema.replicas:
 		return m.sum(name, n)
-	case n.kind == intOrString:
-		return m.equal(name)
+	case n.kind == intOrString && health.IsAmount(name):
+		return m.amount(name)
 	}
 	return nil, omitted
 }
@@ -243,6 +243,10 @@ func (m *merger) text(name string, n *node) (any, outcome) {
 		return m.phase(name, n)
 	case health.IsExpiry(name):
 		return m.time(name, n, time.Time.Before)
+	case n.format != "date-time" && health.IsAmount(name) && m.quantities(name):
+		return m.amount(name)
+	case n.format != "date-time" && m.quantities(name):
+		return nil, omitted // one cluster's, beside counts of all
 	case n.format != "date-time":
 		return m.equal(name)
 	case health.IsFailureTime(name):

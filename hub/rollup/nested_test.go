@@ -154,9 +154,20 @@ schema: {replicas: {x-kubernetes-int-or-string: true}}
 clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
 			want: "{leftOut: [replicas]}",
 		},
-		"an equal value is taken where the schema has either": {
-			in:   "schema: {port_name: {x-kubernetes-int-or-string: true}}\nclusters: {a: {port_name: 5}, b: {port_name: 5}}",
-			want: "{status: {port_name: 5}}",
+		"amounts are summed as counts are": {
+			in: "schema: {replicas: {type: integer}, desiredCPU: {x-kubernetes-int-or-string: true}, usedMemory: {type: string}}\n" +
+				"clusters: {a: {replicas: 2, desiredCPU: 500m, usedMemory: 40Gi}, b: {replicas: 2, desiredCPU: 2, usedMemory: 40Gi}}",
+			want: "{status: {replicas: 4, desiredCPU: 2500m, usedMemory: 80Gi}}",
+		},
+		"the quantity of one cluster is left out beside sums, though it is equal": {
+			in: "schema: {replicas: {type: integer}, maxSurge: {x-kubernetes-int-or-string: true}, limit: {type: string}}\n" +
+				"clusters: {a: {replicas: 2, maxSurge: 25%, limit: 40Gi}, b: {replicas: 2, maxSurge: 25%, limit: 40Gi}}",
+			want: "{status: {replicas: 4}, leftOut: [limit, maxSurge]}",
+		},
+		"numbers that are counted by their names are summed": {
+			in: "schema: {numServeEndpoints: {type: integer}, pendingWorkloads: {type: integer}, numeral: {type: integer}}\n" +
+				"clusters: {a: {numServeEndpoints: 2, pendingWorkloads: 1, numeral: 4}, b: {numServeEndpoints: 2, pendingWorkloads: 5, numeral: 4}}",
+			want: "{status: {numServeEndpoints: 4, pendingWorkloads: 6}, leftOut: [numeral]}",
 		},
 		"a nested generation is the hub's": {
 			in:   "schema: {last: {type: object, properties: {observedGeneration: {type: string}}}}\nclusters: {a: {last: {observedGeneration: '9'}}}",

@@ -11,12 +11,13 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/expression"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // Rules are what a placement asks of merging, beside the allow-list. The zero value asks for nothing.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
-	polarity map[string]polarity
+	polarity map[string]health.Polarity
 }
 
 // NewRules reads them. The error names every expression that cannot be read; the rules can be used all the same, and leave those fields out.
@@ -43,10 +44,10 @@ func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	}
 	for _, c := range a.ConditionPolarity {
 		if r.polarity == nil {
-			r.polarity = map[string]polarity{}
+			r.polarity = map[string]health.Polarity{}
 		}
-		if r.polarity[c.Type] = goodWhenTrue; c.Polarity == hubv1.PolarityNegative {
-			r.polarity[c.Type] = goodWhenFalse
+		if r.polarity[c.Type] = health.GoodWhenTrue; c.Polarity == hubv1.PolarityNegative {
+			r.polarity[c.Type] = health.GoodWhenFalse
 		}
 	}
 	return r, errors.Join(faults...)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hanse-dev/hanse/member/health"
@@ -46,6 +47,33 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 		return nil, omitted
 	}
 	return int64(total), merged
+}
+
+// amount is the sum of quantities, as counts of the same status are sums.
+func (m *merger) amount(name string) (any, outcome) {
+	var values []report
+	for _, p := range m.parts {
+		if value, ok := p.observed[name]; ok {
+			values = append(values, report{cluster: p.row.Name, value: value, current: p.current()})
+		}
+	}
+	if len(values) == 0 {
+		return nil, m.absent(name, health.LostStrings)
+	}
+	total, ok := sumOf(values, reduced{})
+	if !ok || m.mayLack(name, health.LostStrings) {
+		return nil, omitted
+	}
+	return native(total), merged
+}
+
+// quantities is true for a field that has a text such as 40Gi on a cluster.
+func (m *merger) quantities(name string) bool {
+	return slices.ContainsFunc(m.parts, func(p part) bool {
+		text, _ := p.observed[name].(string)
+		_, ok := quantity(text)
+		return ok && strings.HasSuffix(text, "i")
+	})
 }
 
 // countOf reads a whole number, or the text of one where the schema has int-or-string.
@@ -135,8 +163,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 }
 
 func (m *merger) knowsWords(name string) bool {
-	_, ok := phasesOf[m.schema.kind][name]
-	return ok && m.path == ""
+	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
 // phase is the worst word, if the hub knows what all words of the field mean. One that has not reported counts as Unknown if there is
@@ -170,9 +197,10 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was said last.
+// observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was said last. It is
+// there only if the status of every cluster that has reported has one: whoever does not say it has not seen it.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
-	if m.path != "" && !slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] != nil }) {
+	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)
 	}
 	return m.generationIn(n, m.before[name])
@@ -180,8 +208,8 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 
 func (m *merger) generationIn(n *node, before any) (any, outcome) {
 	said, ok := generation(before)
-	if ok && said > m.generation {
-		ok = false // of an earlier object of that name
+	if ok && (said > m.generation || said < 0) {
+		ok = false // of an earlier object of that name, or a default for nothing
 	}
 	if m.observed && len(m.parts) > 0 {
 		said, ok = m.generation, true

@@ -1,11 +1,13 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -16,6 +18,12 @@ type condition struct {
 	severity                      string // Error, Warning or Info, of the operators that know it
 	observed                      int64  // observedGeneration; -1 if there is none
 }
+
+// Types of conditions of which the one is the other's opposite. Strimzi's objects have the one or the other.
+const (
+	ConditionReady    = "Ready"
+	ConditionNotReady = "NotReady"
+)
 
 // perReader are lists of a status with one entry for each of those that read the object, each with conditions of its own: the
 // gateways of a route, the targets of a policy.
@@ -33,8 +41,8 @@ func conditionsOf(obj *unstructured.Unstructured) []condition {
 		}
 	}
 	for i := range out {
-		if opposite := opposites[out[i].status]; out[i].kind == "NotReady" && opposite != "" {
-			out[i].kind, out[i].status = "Ready", opposite // so say those of Strimzi
+		if opposite := opposites[out[i].status]; out[i].kind == ConditionNotReady && opposite != "" {
+			out[i].kind, out[i].status = ConditionReady, opposite
 		}
 	}
 	return out
@@ -84,149 +92,122 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// Types of conditions. Those of positive, and those that a column of the kind names, speak for the whole object: True is good. The order
-// decides which of two equally bad ones is shown.
-var positive = []string{
-	"Accepted", "ResolvedRefs", "Reconciled", "Synced", "Installed", "Ready", "Available", "Healthy", "Established", "Programmed", "Succeeded",
-	"Valid", "Complete",
-}
-
-// refusing are positive types whose False says that the object cannot get there as it is written, unless the reason is a wait; the
-// False of the other ones is judged by its reason.
-var refusing = map[string]bool{"Accepted": true, "ResolvedRefs": true, "Synced": true, "Reconciled": true, "Succeeded": true, "Valid": true}
-
-// negative types: True says that something failed. Those with these endings and beginning are meant as well.
-var (
-	negative        = []string{"Stalled", "Degraded", "Failed", "Failure", "Fallback", "Unhealthy", "InvalidSpec"}
-	negativeEndings = []string{"Error", "Failure", "Failed"}
-	failedPrefix    = "Failed"
-)
-
-// underway types: True says that something is being done, False with a reason of failure that it did not come to its end.
-var underway = []string{
-	"Reconciling", "Progressing", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Upgrading", "Deleting", "Remediating", "Installing",
-	"Provisioning", "Migrating",
-}
-
-// attempts are types that say nothing of the object while they are True, which goes on with what it has; False with a reason of failure
-// says that the last attempt failed.
-var attempts = []string{"Issuing"}
-
-// partEndings are endings of positive types that speak for a part of the object. They are asked only if nothing speaks for the whole:
-// who says Ready has weighed the parts.
-var partEndings = []string{"Ready", "Available", "Healthy", "Synced", "Succeeded", "Success", "Complete", "Reachable", "Active"}
-
-// podsNotReady are the reasons of the Prometheus operator's Available condition while it is False or Degraded. They are not a
-// failure to reconcile, which it reports in Reconciled.
-var podsNotReady = map[string]bool{"NoPodReady": true, "SomePodsNotReady": true, "StatefulSetNotFound": true}
-
-// Parts of reasons, in lower case, that tell a failure from a wait.
-var (
-	failing = []string{
-		"fail", "error", "invalid", "backoff", "denied", "forbidden", "exceeded", "misconfigured", "unhealthy", "aborted", "rejected",
-		"unsupported", "unrecoverable", "notallowed", "notpermitted",
-	}
-	waiting = []string{"pending", "waiting", "progress", "creating", "reconciling", "notreconciled", "initializing"}
-	settled = []string{"available", "complete", "succeeded", "asexpected", "uptodate", "finished"}
-)
-
-// role is what a type of condition says.
-type role int
-
-const (
-	roleNone role = iota
-	roleNegative
-	roleWhole
-	roleUnderway
-	roleAttempt
-	rolePart
-)
-
-// roleOf a type of condition, of a kind with these columns.
-func roleOf(kind string, c Conventions) role {
-	switch {
-	case slices.Contains(negative, kind), strings.HasPrefix(kind, failedPrefix), slices.ContainsFunc(negativeEndings, func(end string) bool { return strings.HasSuffix(kind, end) }):
-		return roleNegative
-	case slices.Contains(positive, kind), slices.ContainsFunc(c.Columns, func(column Column) bool { return column.Condition == kind }):
+// role is what a type of condition says of an object of this kind. A column that shows the condition as the status of the object makes it
+// speak for the whole.
+func (r reader) role(kind string) role {
+	says := words.condition(r.kind, kind).says
+	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
+	if shown && (says == roleUnread || says == rolePart) {
 		return roleWhole
-	case slices.Contains(underway, kind):
-		return roleUnderway
-	case slices.Contains(attempts, kind):
-		return roleAttempt
-	case strings.HasPrefix(kind, "No"), strings.HasPrefix(kind, "Un"):
-		return roleNone
-	case slices.ContainsFunc(partEndings, func(end string) bool { return strings.HasSuffix(kind, end) }):
-		return rolePart
 	}
-	return roleNone
+	return says
 }
 
-// byConditions gives the verdict of the worst condition; judged is false if there is none that it knows.
-func byConditions(obj *unstructured.Unstructured, generation int64, conventions Conventions) (v Verdict, judged bool) {
+// reader reads the statuses of one kind.
+type reader struct {
+	kind schema.GroupKind
+	Conventions
+}
+
+// conditionsSay is what conditions say together.
+type conditionsSay struct {
+	verdict Verdict
+	// judged is false if there is no condition that the vocabulary has; whole is true if one that speaks for the whole object is True,
+	// and sound if such a one or a part is.
+	judged, whole, sound bool
+	// unread names the conditions that no word is known of and that are not True.
+	unread []string
+}
+
+// byConditions gives the verdict of the worst condition.
+func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsSay {
 	conditions := conditionsOf(obj)
-	slices.SortStableFunc(conditions, func(a, b condition) int { return rank(a.kind) - rank(b.kind) })
-	whole := slices.ContainsFunc(conditions, func(c condition) bool { return roleOf(c.kind, conventions) == roleWhole })
-	counts := func(r role) bool { return r != roleNone && (r != rolePart || !whole) }
-	// Where neither the status nor those that count say of which generation they are, the others speak for them.
-	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(roleOf(c.kind, conventions)) })
-	v = Verdict{Health: hubv1.HealthHealthy}
-	failed := false // by its own words
-	for _, c := range conditions {
-		r := roleOf(c.kind, conventions)
-		if c.observed >= 0 && c.observed < generation && (counts(r) || !dated) {
-			// The rest of the conditions may be of the old spec, too.
-			return notObserved(c.observed, generation), true
+	slices.SortStableFunc(conditions, func(a, b condition) int { return cmp.Compare(r.rank(a.kind), r.rank(b.kind)) })
+	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
+	counts := func(is role) bool {
+		switch is {
+		case roleUnread, roleNotice, roleNothing:
+			return false
 		}
-		if !counts(r) {
+		return is != rolePart || !whole
+	}
+	// Where neither the status nor those that count say of which generation they are, the others speak for them.
+	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(r.role(c.kind)) })
+	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+	failed, ended := false, false // by their own words
+	for _, c := range conditions {
+		is := r.role(c.kind)
+		if c.observed >= 0 && c.observed < generation && (counts(is) || !dated) {
+			// The rest of the conditions may be of the old spec, too.
+			return conditionsSay{verdict: notObserved(c.observed, generation), judged: true}
+		}
+		if is == roleUnread && c.status != "True" {
+			say.unread = append(say.unread, c.kind)
+		}
+		if !counts(is) && !(is == roleUnread && c.status == "False" && saysFailure(c.reason)) {
 			continue
 		}
-		judged = true
-		h := judge(c, r)
-		failed = failed || r == roleNegative && h == hubv1.HealthDegraded
-		if worse(h, v.Health) {
-			v = explain(h, c)
+		say.judged = true
+		h := r.judge(c, is)
+		say.whole = say.whole || is == roleWhole && c.status == "True"
+		say.sound = say.sound || (is == roleWhole || is == rolePart) && c.status == "True"
+		failed = failed || is == roleFailure && h == hubv1.HealthDegraded
+		ended = ended || is == roleEnded && c.status == "True"
+		if worse(h, say.verdict.Health) {
+			say.verdict = explain(h, c)
+		}
+	}
+	if ended {
+		say.whole, say.sound = true, true
+		if say.verdict.Health == hubv1.HealthProgressing {
+			say.verdict = Verdict{Health: hubv1.HealthHealthy} // what it waited for while it ran
 		}
 	}
 	// While it is reconciling, False means "not yet"; only a failure that is stated as such counts.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
 	if i >= 0 && !failed {
-		return explain(hubv1.HealthProgressing, conditions[i]), true
+		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
 	}
-	return v, judged
+	return say
 }
 
-func judge(c condition, r role) hubv1.Health {
-	switch r {
-	case roleNegative:
+func (r reader) judge(c condition, is role) hubv1.Health {
+	switch is {
+	case roleFailure:
 		if c.status == "True" {
 			return hubv1.HealthDegraded
 		}
 		return hubv1.HealthHealthy
+	case roleEnded:
+		if c.status == "True" && saysFailure(c.reason) {
+			return hubv1.HealthDegraded
+		}
+		return hubv1.HealthHealthy
 	case roleUnderway, roleAttempt:
-		return judgeUnderway(c, r)
+		return judgeUnderway(c, is)
 	}
 	switch {
 	case c.status == "True":
 		return hubv1.HealthHealthy
-	case r == rolePart && c.severity == "Info":
+	case is == rolePart && c.severity == "Info":
 		return hubv1.HealthHealthy // by its own words no part of what makes the object ready
 	case c.status == "Unknown":
 		return hubv1.HealthProgressing
-	case podsNotReady[c.reason]:
+	case slices.Contains(words.Reasons.PodsNotReady.Words, c.reason):
 		return hubv1.HealthProgressing
 	case c.status == "Degraded" || c.severity == "Error" || saysFailure(c.reason):
 		return hubv1.HealthDegraded
-	case refusing[c.kind] && !contains(waiting, c.reason):
+	case words.condition(r.kind, c.kind).refuses && !contains(words.Reasons.Waiting.Words, c.reason):
 		return hubv1.HealthDegraded
 	}
 	return hubv1.HealthProgressing
 }
 
-func judgeUnderway(c condition, r role) hubv1.Health {
+func judgeUnderway(c condition, is role) hubv1.Health {
 	switch {
 	case c.status == "False" && saysFailure(c.reason):
 		return hubv1.HealthDegraded
-	case c.status == "False", r == roleAttempt, contains(settled, c.reason):
+	case c.status == "False", is == roleAttempt, contains(words.Reasons.Settled.Words, c.reason):
 		return hubv1.HealthHealthy
 	}
 	return hubv1.HealthProgressing
@@ -244,24 +225,22 @@ func explain(h hubv1.Health, c condition) Verdict {
 }
 
 func saysFailure(reason string) bool {
-	return strings.HasPrefix(reason, "Err") || contains(failing, reason)
+	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, reason) && !contains(words.Reasons.Harmless.Words, reason)
 }
 
-// contains is true if the reason has one of the words in it.
-func contains(words []string, reason string) bool {
+// contains is true if the reason has one of the parts in it.
+func contains(parts []string, reason string) bool {
 	reason = strings.ToLower(reason)
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(reason, word) })
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(reason, part) })
 }
 
-// rank sorts failures first, then the positive types in their order, then the rest.
-func rank(kind string) int {
-	if roleOf(kind, Conventions{}) == roleNegative {
+// rank sorts failures first, then the types in the order of the vocabulary.
+func (r reader) rank(kind string) int {
+	m := words.condition(r.kind, kind)
+	if m.says == roleFailure {
 		return -1
 	}
-	if i := slices.Index(positive, kind); i >= 0 {
-		return i
-	}
-	return len(positive)
+	return m.order
 }
 
 func worse(a, b hubv1.Health) bool { return severity(a) > severity(b) }

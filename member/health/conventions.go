@@ -11,7 +11,7 @@ import (
 // Conventions are what the definition of a kind tells of how its status is to be read. The zero value is that of a kind of which
 // nothing is known, or that has no status.
 type Conventions struct {
-	// HasStatus says that it is a custom resource whose status somebody writes.
+	// HasStatus says that it is a custom resource that has a status: a subresource, or a field of that name in its schema.
 	HasStatus bool
 	// Scale are the paths of the scale subresource; the zero value means that it has none.
 	Scale Scale
@@ -37,7 +37,7 @@ type Column struct {
 // maxColumns bounds what is kept of one definition.
 const maxColumns = 8
 
-// ReadConventions reads those of one version of a custom resource. HasStatus says that it has a status subresource.
+// ReadConventions reads those of one version of a custom resource.
 func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version string) Conventions {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -48,6 +48,10 @@ func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version stri
 	if v.Subresources != nil {
 		out.HasStatus = v.Subresources.Status != nil
 		out.Scale = readScale(v.Subresources.Scale)
+	}
+	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+		_, inSchema := v.Schema.OpenAPIV3Schema.Properties["status"]
+		out.HasStatus = out.HasStatus || inSchema
 	}
 	for _, c := range v.AdditionalPrinterColumns {
 		if column, ok := readColumn(c); ok && len(out.Columns) < maxColumns {

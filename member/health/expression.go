@@ -61,8 +61,9 @@ func Compile(text string) (*Expression, error) {
 
 // judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may be of another spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
-	if v, _ := byConditions(obj, generation, c); v.Reason == ReasonGenerationNotObserved {
-		return v
+	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
+	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {
+		return say.verdict
 	}
 	if e.err != nil {
 		return expressionFailed("the expression cannot be read: " + e.err.Error())

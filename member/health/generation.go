@@ -32,6 +32,17 @@ func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
 	return -1
 }
 
+// neverObserved is true for the default of a definition that says that nobody has looked at the object yet: Flux's is -1.
+func neverObserved(obj *unstructured.Unstructured) bool {
+	switch g := statusOf(obj)["observedGeneration"].(type) {
+	case int64:
+		return g < 0
+	case float64:
+		return g < 0
+	}
+	return false
+}
+
 // integer reads a whole number that is not negative, or its text.
 func integer(value any) (int64, bool) {
 	switch v := value.(type) {

@@ -6,8 +6,9 @@
 //   - Words: phases, states and healths, and the printer columns of the kind that tell how an object fares.
 //   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has them.
 //
-// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. Kinds whose status nobody
-// writes are known by name. An object that is paused by its own spec is judged by the status that it has, of whatever generation.
+// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. A status that says nothing
+// which is known is Unknown, never Healthy. The words that are known are in vocabulary.yaml, for package rollup as well. Kinds whose status
+// nobody writes are known by name. An object that is paused by its own spec is judged by the status that it has, of whatever generation.
 //
 // Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an operator reports the
 // same while a set starts, while it rolls and after pods were lost, and telling these apart needs a clock.
@@ -18,6 +19,7 @@ package health
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -34,6 +36,7 @@ const (
 	ReasonTerminating           = "Terminating"
 	ReasonStatusMissing         = "StatusMissing"
 	ReasonStatusUnreadable      = "StatusUnreadable"
+	ReasonStatusNotUnderstood   = "StatusNotUnderstood"
 	ReasonNotJudged             = "NotJudged"
 	ReasonGenerationNotObserved = "GenerationNotObserved"
 	ReasonJobRunning            = "JobRunning"
@@ -87,6 +90,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	var v Verdict
 	if observed := ownObservedGeneration(obj); observed >= 0 && observed < generation {
 		v = notObserved(observed, generation)
+	} else if neverObserved(obj) {
+		v = verdict(hubv1.HealthProgressing, ReasonGenerationNotObserved, "the status speaks of no generation: nothing has looked at the object yet")
 	} else {
 		v = byKind(generation)
 	}
@@ -139,13 +144,17 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 
 // customResource judges a kind that only its conventions are known of. The generic rules of kstatus are among them, read here from
 // whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is not.
+//
+// Healthy needs a statement that it is so. A status in which none is found is Unknown, with what was seen.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
+	r := reader{kind: gk, Conventions: c}
 	status := statusOf(obj)
-	worst, speak := byConditions(obj, generation, c)
+	conditions := r.byConditions(obj, generation)
+	worst := conditions.verdict
 	if worst.Reason == ReasonGenerationNotObserved {
 		return worst
 	}
-	judged := speak
+	judged := conditions.judged
 	weigh := func(v Verdict, ok bool) {
 		judged = judged || ok
 		if ok && worse(v.Health, worst.Health) {
@@ -153,32 +162,71 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 		}
 	}
 	weigh(byStatedErrors(status))
-	weigh(byWords(status, c, speak, paused(obj)))
+	weigh(byErrorTexts(status))
+	said := r.byWords(obj, conditions.judged)
+	weigh(said.verdict, said.judged)
 	weigh(byReplicas(obj.Object, c.Scale))
-	if !judged && c.HasStatus && isEmpty(status) && !isSilent(gk) {
-		return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
+	if !conditions.whole {
+		weigh(byNestedReplicas(status))
+	}
+	switch {
+	case worst.Health != hubv1.HealthHealthy, isSilent(gk):
+		return worst
+	case !judged && isEmpty(obj.Object["status"]):
+		if c.HasStatus {
+			return verdict(hubv1.HealthProgressing, ReasonStatusMissing, "nothing has written the object's status yet")
+		}
+		return worst
+	case !judged && isBuiltInGroup(gk.Group), conditions.sound:
+		return worst
+	case !judged:
+		return notUnderstood(obj, "")
+	case said.unread != "":
+		return notUnderstood(obj, said.unread)
+	case len(conditions.unread) > 0 && !said.well:
+		return notUnderstood(obj, "")
 	}
 	return worst
 }
 
-// isEmpty is true for a status that nobody has filled in: without fields, or with empty lists and objects alone.
-func isEmpty(status map[string]any) bool {
-	for _, value := range status {
-		switch v := value.(type) {
-		case nil:
-		case map[string]any:
-			if !isEmpty(v) {
-				return false
+// notUnderstood says what was seen of a status that no convention reads: the words that are no words of the vocabulary, else its fields.
+func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
+	seen := []string{unread}
+	if unread == "" {
+		seen = nil
+		for _, c := range conditionsOf(obj) {
+			seen = append(seen, fmt.Sprintf("condition %s is %s", c.kind, c.status))
+		}
+		for _, name := range slices.Sorted(maps.Keys(statusOf(obj))) {
+			switch value := statusOf(obj)[name].(type) {
+			case map[string]any, []any, nil:
+				if name != "conditions" {
+					seen = append(seen, name)
+				}
+			default:
+				seen = append(seen, fmt.Sprintf("%s is %v", name, value))
 			}
-		case []any:
-			if len(v) > 0 {
-				return false
-			}
-		default:
-			return false
 		}
 	}
-	return true
+	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "no convention says how the object fares: "+strings.Join(seen, ", "))
+}
+
+// isEmpty is true for a status that nobody has filled in: without fields, or with empty lists and objects alone.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, field := range v {
+			if !isEmpty(field) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // pauses are fields of a spec whose true asks the operator to leave the object as it is.

@@ -12,7 +12,7 @@ var perCluster = []string{
 	"ip", "ips", "clusterips", "address", "addresses", "endpoint", "endpoints", "url", "urls", "listeners", "loadbalancer", "ingress",
 	"pod", "podname", "podnames", "node", "nodename", "nodenames", "instancename", "instancenames", "currentprimary", "targetprimary",
 	"timeline", "timelineid", "hash", "revision", "providerid", "shard", "shards", "port", "ports", "weight", "weights", "history",
-	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull",
+	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull", "uuid",
 }
 
 // perClusterEndings are endings of such names: a word of camelCase each, so that "recip" is no IP.
@@ -20,12 +20,15 @@ var perClusterEndings = []string{
 	"Ref", "Refs", "Reference", "References", "SecretName", "SecretNames", "Selector", "Binding", "UID", "Uid", "ResourceVersion",
 	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "Listeners", "LoadBalancer", "Ingress",
 	"Pod", "PodName", "PodNames", "Node", "NodeName", "NodeNames", "InstanceName", "InstanceNames", "Timeline", "TimelineID",
-	"Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
+	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
 // PerCluster says whether a status field of this name belongs to one cluster alone: it is never shown for another one, even if
 // all clusters have the same value.
 func PerCluster(name string) bool {
+	if IsCount(name) {
+		return false // numServeEndpoints
+	}
 	if slices.Contains(perCluster, strings.ToLower(name)) {
 		return true
 	}
@@ -39,9 +42,28 @@ var counts = []string{
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }
 
-// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances.
+// countEndings are endings of names of counts, countBeginning is a beginning before a capital letter: numServeEndpoints.
+var countEndings = []string{"Replicas", "Instances", "Workloads"}
+
+const countBeginning = "num"
+
+// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances, pendingWorkloads.
 func IsCount(name string) bool {
-	return slices.Contains(counts, name) || strings.HasSuffix(name, "Replicas") || strings.HasSuffix(name, "Instances")
+	if rest, ok := strings.CutPrefix(name, countBeginning); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
+		return true
+	}
+	return slices.Contains(counts, name) || slices.ContainsFunc(countEndings, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// amounts are beginnings of names of quantities whose sum over clusters means what they mean: desiredCPU, totalMemory.
+var amounts = []string{"desired", "total", "used", "requested", "reserved", "allocated", "allocatable", "available", "capacity"}
+
+// IsAmount is true for names of quantities whose sum over clusters means what they mean.
+func IsAmount(name string) bool {
+	return slices.ContainsFunc(amounts, func(begin string) bool {
+		rest, ok := strings.CutPrefix(name, begin)
+		return ok && (rest == "" || rest[0] >= 'A' && rest[0] <= 'Z')
+	})
 }
 
 // IsPhase is true for names of words that say how far an object has come.

@@ -2,13 +2,16 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if that shows no difference.
+// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if there is nothing to compare.
 // What a status does not count is not missing: many operators leave out a number of which they do not know.
 func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
+	v = Verdict{Health: hubv1.HealthHealthy}
 	wanted, ok := integer(at(object, specReplicas))
 	if scale.Spec != nil {
 		if wanted, ok = integer(at(object, scale.Spec)); !ok {
@@ -18,15 +21,40 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 		if counted && has != wanted && inForce(object, scale) {
 			return fewer(has, wanted, "there"), true
 		}
+		judged = counted && has == wanted
 		// Elsewhere than in spec.replicas these may be shards or partitions, of which each has replicas of its own.
 		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
 	}
 	if !ok {
-		return Verdict{}, false
+		return v, judged
 	}
 	for _, c := range counters {
-		if has, counted := integer(at(object, c.path)); counted && has < wanted {
+		has, counted := integer(at(object, c.path))
+		if counted && has < wanted {
 			return fewer(has, wanted, c.word), true
+		}
+		judged = judged || counted
+	}
+	return v, judged
+}
+
+// byNestedReplicas compares the replicas that are ready with those that are there, in the objects and lists of a status: those of the
+// instance sets of a database.
+func byNestedReplicas(status map[string]any) (v Verdict, judged bool) {
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		nested, _ := status[name].([]any)
+		if object, ok := status[name].(map[string]any); ok {
+			nested = append(slices.Collect(maps.Values(object)), any(object))
+		}
+		for _, entry := range nested {
+			counts, _ := entry.(map[string]any)
+			there, ok := integer(counts["replicas"])
+			ready, counted := integer(counts["readyReplicas"])
+			if ok && counted && ready < there {
+				v = fewer(ready, there, "ready")
+				v.Message += " in " + name
+				return v, true
+			}
 		}
 	}
 	return Verdict{}, false

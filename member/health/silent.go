@@ -18,9 +18,22 @@ var silent = map[string][]string{ // by group; no kinds means all of them
 	"cilium.io":             {"CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"},
 	"tekton.dev":            {"Pipeline", "Task"},
 	"keda.sh":               {"TriggerAuthentication", "ClusterTriggerAuthentication"},
+	"argoproj.io":           {"AppProject", "WorkflowTemplate", "ClusterWorkflowTemplate", "AnalysisTemplate", "ClusterAnalysisTemplate"},
 }
 
 func isSilent(gk schema.GroupKind) bool {
 	kinds, ok := silent[gk.Group]
 	return ok && (kinds == nil || slices.Contains(kinds, gk.Kind))
 }
+
+// builtInGroups are the groups of Kubernetes itself. Objects of their kinds for which kstatus has no rule, such as an Ingress or a
+// ResourceQuota, are Healthy when they exist, unless their status says otherwise.
+var builtInGroups = []string{
+	"", "apps", "autoscaling", "batch", "extensions", "policy",
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
+	"storage.k8s.io", "storagemigration.k8s.io",
+}
+
+func isBuiltInGroup(group string) bool { return slices.Contains(builtInGroups, group) }

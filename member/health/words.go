@@ -2,44 +2,35 @@ package health
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-)
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Words of phases, states and healths, in lower case and of letters alone. A word in no list says nothing.
-var (
-	wordsFailed = []string{
-		"failed", "failure", "error", "degraded", "crashloopbackoff", "unhealthy", "unavailable", "red", "healtherr", "invalid", "rejected",
-		"aborted", "lost", "broken", "stalled", "unrecoverable", "imagepullbackoff", "expired", "crashed", "unschedulable", "faulted",
-	}
-	wordsOnTheirWay = []string{
-		"pending", "creating", "updating", "provisioning", "initializing", "starting", "progressing", "installing", "upgrading",
-		"reconciling", "scaling", "scalingup", "scalingdown", "deleting", "terminating", "stopping", "unknown", "inprogress", "new", "waiting",
-		"bootstrap", "bootstrapping", "expanding", "rolling", "rollingout", "migrating", "migratingdata", "applyingchanges", "configuring",
-		"restoring", "resizing", "restarting", "recovering", "connecting", "deploying", "missing", "outofsync", "yellow", "healthwarn",
-		"maintenance", "queued", "preparing", "rollingback", "setting",
-	}
-	// Words of objects that stand still. They do so as they should if their spec asks for it.
-	wordsStopped = []string{"paused", "suspended", "stopped", "hibernated"}
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // longestPhase is the longest text that is taken for a phase; what is longer is prose.
 const longestPhase = 128
 
-// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts, and words of failure
-// wherever they are.
+// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts if it says that something is on
+// its way, and words of failure wherever they are.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
+	says := wordSays(word)
 	first, _, sentence := strings.Cut(text, " ")
 	switch {
-	case slices.Contains(wordsFailed, word), tellsFailure(word):
-		return hubv1.HealthDegraded
-	case slices.Contains(wordsStopped, word) && !paused, slices.Contains(wordsOnTheirWay, word):
+	case says == stopped && paused:
+		return hubv1.HealthHealthy
+	case says == stopped:
 		return hubv1.HealthProgressing
-	case sentence && slices.Contains(wordsOnTheirWay, letters(first)):
+	case says != "":
+		return says
+	case tellsFailure(word):
+		return hubv1.HealthDegraded
+	case sentence && wordSays(letters(first)) == hubv1.HealthProgressing:
 		return hubv1.HealthProgressing
 	}
 	return ""
@@ -59,7 +50,7 @@ func letters(text string) string {
 
 // tellsFailure is true for words such as UpdateFailed and PartiallyFailed, and for sentences that tell of a failure.
 func tellsFailure(word string) bool {
-	for _, harmless := range []string{"noerror", "withouterror", "nofailure"} {
+	for _, harmless := range words.Reasons.Harmless.Words {
 		if strings.Contains(word, harmless) {
 			return false
 		}
@@ -71,28 +62,94 @@ func tellsFailure(word string) bool {
 type said struct {
 	name  string // of the field or the column
 	value any
+	// guessed says that the field only has a name like those of phases. A word of it that is not known says nothing.
+	guessed bool
 }
 
-// byWords judges phases, states, healths and the columns of the kind. While conditions speak for the whole, a phase that is on its way
-// says nothing new; one of failure does, and so does a health.
-func byWords(status map[string]any, c Conventions, conditionsSpeak, paused bool) (v Verdict, judged bool) {
-	all := []said{{"phase", status["phase"]}, {"state", status["state"]}, {"health", status["health"]}}
-	for _, column := range c.Columns {
-		if column.Path != nil {
-			all = append(all, said{column.Name, at(status, column.Path[1:])})
+// wordsSay is what the words of a status say together.
+type wordsSay struct {
+	verdict Verdict
+	judged  bool
+	// well is true if a word says so, and unread is one that is not known; empty if there is none.
+	well   bool
+	unread string
+}
+
+// byWords judges phases, states, healths, the columns of the kind, and fields with names like these. While conditions speak for the whole, a
+// phase that is on its way says nothing new; one of failure does, and so does a health.
+func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
+	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
+	for _, s := range r.said(obj) {
+		h, reason := s.judge(paused(obj))
+		text, _ := s.value.(string)
+		switch {
+		case h == "" && text != "" && len(text) <= longestPhase && !s.guessed && out.unread == "":
+			out.unread = fmt.Sprintf("%s is %s", s.name, text)
+		case h == "" || h == hubv1.HealthProgressing && conditionsSpeak && !s.isHealth():
+		default:
+			out.judged = true
+			out.well = out.well || h == hubv1.HealthHealthy
+			if worse(h, out.verdict.Health) {
+				out.verdict = verdict(h, reason, fmt.Sprintf("%s is %v", s.name, s.value))
+			}
 		}
 	}
-	v = Verdict{Health: hubv1.HealthHealthy}
-	for _, s := range all {
-		h, reason := s.judge(paused)
-		if h == "" || h == hubv1.HealthProgressing && conditionsSpeak && !s.isHealth() {
+	return out
+}
+
+// said lists what may tell in words how the object fares.
+func (r reader) said(obj *unstructured.Unstructured) []said {
+	status := statusOf(obj)
+	if text, ok := obj.Object["status"].(string); ok {
+		return []said{{name: "status", value: text}}
+	}
+	all := []said{{name: "phase", value: status["phase"]}, {name: "state", value: status["state"]}, {name: "health", value: status["health"]}}
+	shown := map[string]bool{"phase": true, "state": true, "health": true}
+	for _, column := range r.Columns {
+		if column.Path != nil {
+			all = append(all, said{name: column.Name, value: at(status, column.Path[1:])})
+			shown[strings.Join(column.Path[1:], ".")] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		if !shown[name] && namedLikePhase(name) {
+			all = append(all, said{name: name, value: status[name], guessed: true})
+		}
+	}
+	return all
+}
+
+// namedLikePhase is true for updateStatus and readyToUse, and false for the states of what is over, such as lastBackupStatus.
+func namedLikePhase(name string) bool {
+	for _, over := range []string{"last", "previous", "desired", "target"} {
+		if strings.HasPrefix(name, over) {
+			return false
+		}
+	}
+	switch name {
+	case "status", "result", "ready", "healthy", "available", "readyToUse", "failed":
+		return true
+	}
+	for _, end := range []string{"Phase", "State", "Status", "Health"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// errorFields are fields of a status that are empty while all is well.
+var errorFields = []string{"error", "errors", "errorMessage", "errorReason", "failureMessage", "failureReason"}
+
+// byErrorTexts judges texts of errors that stand in fields of their own.
+func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
+	for _, name := range errorFields {
+		if isEmpty(status[name]) || status[name] == "" || status[name] == false {
 			continue
 		}
-		if judged = true; worse(h, v.Health) {
-			v = verdict(h, reason, fmt.Sprintf("%s is %v", s.name, s.value))
-		}
+		return verdict(hubv1.HealthDegraded, titled(name), fmt.Sprintf("%s is %v", name, status[name])), true
 	}
-	return v, judged
+	return Verdict{}, false
 }
 
 func (s said) isHealth() bool {
@@ -104,17 +161,26 @@ func (s said) isHealth() bool {
 func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:
-		if !value {
-			return hubv1.HealthProgressing, titled(s.name) + "False"
+		switch {
+		case value && s.name == "failed":
+			return hubv1.HealthDegraded, titled(s.name)
+		case value || s.name == "failed":
+			return hubv1.HealthHealthy, ""
 		}
+		return hubv1.HealthProgressing, titled(s.name) + "False"
 	case string:
+		has, of, isRatio := ratio(value)
 		switch {
 		case len(value) > longestPhase:
 			return "", ""
+		case value == "True" || value == "true":
+			return hubv1.HealthHealthy, ""
 		case value == "False" || value == "false":
 			return hubv1.HealthProgressing, titled(s.name) + "False"
-		case lacking(value):
+		case isRatio && has < of:
 			return hubv1.HealthProgressing, ReasonReplicas
+		case isRatio:
+			return hubv1.HealthHealthy, ""
 		}
 		return judgeWord(value, paused), titled(value)
 	}
@@ -123,20 +189,20 @@ func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 
 // titled makes one word of a sentence: "Setting up primary" is SettingUpPrimary.
 func titled(text string) string {
-	words := strings.Fields(text)
-	for i, word := range words {
-		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	fields := strings.Fields(text)
+	for i, word := range fields {
+		fields[i] = strings.ToUpper(word[:1]) + word[1:]
 	}
-	return strings.Join(words, "")
+	return strings.Join(fields, "")
 }
 
-// lacking is true for a text such as 1/3.
-func lacking(text string) bool {
-	has, of, ok := strings.Cut(text, "/")
+// ratio reads a text such as 1/3.
+func ratio(text string) (has, of int, ok bool) {
+	before, after, ok := strings.Cut(text, "/")
 	if !ok {
-		return false
+		return 0, 0, false
 	}
-	n, err := strconv.Atoi(has)
-	m, errOf := strconv.Atoi(of)
-	return err == nil && errOf == nil && n < m
+	has, err := strconv.Atoi(before)
+	of, errOf := strconv.Atoi(after)
+	return has, of, err == nil && errOf == nil
 }

@@ -2,12 +2,14 @@ package operators
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,8 +27,11 @@ type module struct {
 	files   []string
 }
 
-// Definitions are those of the samples' kinds. The modules are downloaded once and kept in Go's module cache. A short test run is
-// skipped.
+//go:embed definitions/*.yaml
+var own embed.FS
+
+// Definitions are those of the samples' and situations' kinds: those of the operators' modules, and ours of kinds whose operators have none.
+// The modules are downloaded once and kept in Go's module cache. A short test run is skipped.
 func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	if testing.Short() {
@@ -56,8 +61,25 @@ var load = sync.OnceValues(func() (map[schema.GroupKind]*apiextensionsv1.CustomR
 			}
 		}
 	}
-	return out, nil
+	return out, addOwn(out)
 })
+
+func addOwn(to map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
+	entries, err := own.ReadDir("definitions")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		text, err := own.ReadFile(path.Join("definitions", entry.Name()))
+		if err != nil {
+			return err
+		}
+		if err := documents(text, func(document []byte) error { return add(to, document) }); err != nil {
+			return fmt.Errorf("reading %s: %w", entry.Name(), err)
+		}
+	}
+	return nil
+}
 
 func add(to map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, document []byte) error {
 	var crd apiextensionsv1.CustomResourceDefinition

@@ -11,6 +11,8 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // What was promised: so many samples of so many operators.
@@ -30,14 +32,7 @@ func TestSamplesAreWhatTheirDefinitionsAllow(t *testing.T) {
 		}
 		names[name] = true
 		t.Run(name, func(t *testing.T) {
-			gvk := s.Object.GroupVersionKind()
-			crd := definitions[gvk.GroupKind()]
-			if crd == nil {
-				t.Fatalf("no definition of %s", gvk.GroupKind())
-			}
-			for _, fault := range faults(t, s, crd) {
-				t.Error(fault)
-			}
+			check(t, s.Object, definitions)
 		})
 	}
 	if len(names) < leastSamples || len(operators) < leastOperators {
@@ -46,22 +41,49 @@ func TestSamplesAreWhatTheirDefinitionsAllow(t *testing.T) {
 	t.Logf("%d samples of %d operators: %v", len(names), len(operators), slices.Sorted(maps.Keys(operators)))
 }
 
-// faults are what the definition refuses, and the fields that it does not know.
-func faults(t *testing.T, s Sample, crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
+func TestSituationsAreWhatTheirDefinitionsAllow(t *testing.T) {
+	definitions := Definitions(t)
+	names := map[string]bool{}
+	for _, s := range Situations(t) {
+		name := s.Operator + "/" + s.Name
+		if names[name] {
+			t.Errorf("two situations are called %q", name)
+		}
+		names[name] = true
+		for _, cluster := range s.Names() {
+			t.Run(name+"/"+cluster, func(t *testing.T) { check(t, s.On(t, cluster), definitions) })
+		}
+	}
+}
+
+func check(t *testing.T, obj *unstructured.Unstructured, definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	schema := internalSchema(t, crd, s.Object.GroupVersionKind().Version)
-	validator, _, err := validation.NewSchemaValidator(schema)
+	gk := obj.GroupVersionKind().GroupKind()
+	crd := definitions[gk]
+	if crd == nil {
+		t.Fatalf("no definition of %s", gk)
+	}
+	for _, fault := range faults(t, obj, crd) {
+		t.Error(fault)
+	}
+}
+
+// faults are what the definition refuses, and the fields that it does not know.
+func faults(t *testing.T, obj *unstructured.Unstructured, crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
+	t.Helper()
+	internal := internalSchema(t, crd, obj.GroupVersionKind().Version)
+	validator, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range validation.ValidateCustomResource(nil, s.Object.Object, validator) {
+	for _, err := range validation.ValidateCustomResource(nil, obj.Object, validator) {
 		out = append(out, err.Error())
 	}
-	structural, err := structuralschema.NewStructural(schema)
+	structural, err := structuralschema.NewStructural(internal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown := pruning.PruneWithOptions(s.Object.DeepCopy().Object, structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(obj.DeepCopy().Object, structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, path := range unknown {
 		out = append(out, fmt.Sprintf("the definition has no field %s", path))
 	}

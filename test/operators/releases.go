@@ -2,6 +2,13 @@ package operators
 
 // modules are the operators of the samples, by path and version. `go mod download -json path@version` prints the sum of another one.
 var modules = []module{
+	{"github.com/apecloud/kubeblocks@v1.0.0", "h1:ditcH7RNZyDiWiHP1V7IuXWHdcBJv3/X5N89Qlz+xew=", []string{
+		"config/crd/bases/apps.kubeblocks.io_clusters.yaml",
+	}},
+	{"github.com/argoproj/argo-cd/v2@v2.14.21", "h1:Ux50vfMUITW+Y+6GAYgQlZbr6WHE5ogiLg9OxxvP9EA=", []string{
+		"manifests/crds/application-crd.yaml",
+		"manifests/crds/applicationset-crd.yaml",
+	}},
 	{"github.com/argoproj/argo-rollouts@v1.8.3", "h1:blbtQva4IK9r6gFh+dWkCrLnFdPOWiv9ubQYu36qeaA=", []string{
 		"manifests/crds/rollout-crd.yaml",
 	}},
@@ -11,6 +18,7 @@ var modules = []module{
 	}},
 	{"github.com/cloudnative-pg/cloudnative-pg@v1.26.0", "h1:X+ayWg6TXqglziSPejKiviPTf/CSh4AmYXx1mrS3i8s=", []string{
 		"config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+		"config/crd/bases/postgresql.cnpg.io_poolers.yaml",
 	}},
 	{"github.com/crossplane/crossplane@v1.20.0", "h1:Wr3+/CilaMbRQ7u4e+m4XBmoARahBpENIYClGzIXpS8=", []string{
 		"cluster/crds/pkg.crossplane.io_providers.yaml",
@@ -22,16 +30,39 @@ var modules = []module{
 		"config/crds/bases/external-secrets.io_externalsecrets.yaml",
 		"config/crds/bases/external-secrets.io_secretstores.yaml",
 	}},
+	{"github.com/fluxcd/helm-controller@v1.4.0", "h1:rkm8rmB6Na7eNc4pJOnvtXEaJ19iKluRtayHKjBxcUM=", []string{
+		"config/crd/bases/helm.toolkit.fluxcd.io_helmreleases.yaml",
+	}},
 	{"github.com/fluxcd/kustomize-controller@v1.6.0", "h1:13S+wqCQ44njSg59DNgm1qMqVkK6+0eoZs+jv4+EWCs=", []string{
 		"config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml",
 	}},
+	{"github.com/fluxcd/source-controller@v1.8.5", "h1:3zKSTGc2FPoZcQ5BjnyOrwdHDWeYqst3uAoZ+c0DG3c=", []string{
+		"config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml",
+	}},
 	{"github.com/kedacore/keda/v2@v2.17.1", "h1:UomWibe5aO7COMUyF+jVM9fuENf4/wcSpiui65tF+d0=", []string{
 		"config/crd/bases/keda.sh_scaledobjects.yaml",
+	}},
+	{"github.com/kubeflow/training-operator@v1.8.1", "h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=", []string{
+		"manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+	}},
+	{"github.com/mariadb-operator/mariadb-operator@v0.38.1", "h1:UQF7cNxMTSCmxuHIhhnMGsnc5e7S9iT7w7h8zmSUu1o=", []string{
+		"config/crd/bases/k8s.mariadb.com_mariadbs.yaml",
+	}},
+	{"github.com/open-telemetry/opentelemetry-operator@v0.135.0", "h1:YS2WL6r3emKRDRwZ63ZK8QSpJthYC/nUCIIzNyslZZE=", []string{
+		"config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml",
 	}},
 	{"github.com/prometheus-operator/prometheus-operator@v0.88.0", "h1:3T/dCQdk7CUVRqVfwRHoC5g66fC/ML6XQQLtQVL6Q5o=", []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheuses.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagers.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+	}},
+	{"github.com/rabbitmq/cluster-operator/v2@v2.16.0", "h1:oYJm+1tXIatGHtiUWyN9hGdO+0eWsXA/j1b81wh0IqI=", []string{
+		"config/crd/bases/rabbitmq.com_rabbitmqclusters.yaml",
+	}},
+	{"github.com/ray-project/kuberay/ray-operator@v1.5.0", "h1:KCjCQ7PSsvs9Ke+90CZbbs498nuaIJ/JkXk4vd54EVg=", []string{
+		"config/crd/bases/ray.io_rayclusters.yaml",
+		"config/crd/bases/ray.io_rayjobs.yaml",
+		"config/crd/bases/ray.io_rayservices.yaml",
 	}},
 	{"github.com/tektoncd/pipeline@v1.0.0", "h1:qq/BtjwtvZV7qhd6BnL5sGoBM4vVqpCtz/+hMbs6p94=", []string{
 		"config/300-crds/300-pipelinerun.yaml",
@@ -60,5 +91,9 @@ var modules = []module{
 	{"sigs.k8s.io/karpenter@v1.5.0", "h1:3HaFtFvkteUJ+SjIViR1ImR0qR+GTqDulahauIuE4Qg=", []string{
 		"pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
 		"pkg/apis/crds/karpenter.sh_nodepools.yaml",
+	}},
+	{"sigs.k8s.io/kueue@v0.17.0", "h1:7hzb38M4eKGzYW+CFv2s1L+swzzacUCHOCXxZmAV90I=", []string{
+		"config/components/crd/bases/kueue.x-k8s.io_clusterqueues.yaml",
+		"config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
 	}},
 }

@@ -1,0 +1,111 @@
+package operators
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+//go:embed situations/*.yaml
+var situationFiles embed.FS
+
+// Situation is one object on three clusters, with the verdict of an expert on each of them and on the merged status.
+type Situation struct {
+	// Operator is the file of the situation; Name says what the clusters report.
+	Operator string `json:"-"`
+	Name     string `json:"name"`
+	// Why is the reason of the verdicts.
+	Why string `json:"why"`
+	// Object is the hub's, without a status.
+	Object *unstructured.Unstructured `json:"object"`
+	// Clusters are what the clusters report, by name.
+	Clusters map[string]Report `json:"clusters"`
+	// Healthy is the binding's condition.
+	Healthy string `json:"healthy"`
+	// Merged is the whole status of the hub object: no field may be missing, and none may be there beside these. Its conditions are a
+	// map of their types to their values.
+	Merged map[string]any `json:"merged,omitempty"`
+	// Generations are the types of the merged conditions that have an observedGeneration, beside the hub's own.
+	Generations []string `json:"generations,omitempty"`
+	// NoSubresource says that the definition has no status subresource, so that nothing is merged.
+	NoSubresource bool `json:"noSubresource,omitempty"`
+}
+
+// Report is what one cluster reports.
+type Report struct {
+	// Health is the expert's verdict, and Reason the row's reason where it is the hub's own word.
+	Health hubv1.Health   `json:"health"`
+	Reason string         `json:"reason,omitempty"`
+	Status map[string]any `json:"status,omitempty"`
+}
+
+// Situations are all of them, sorted by operator.
+func Situations(tb testing.TB) []Situation {
+	tb.Helper()
+	entries, err := situationFiles.ReadDir("situations")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var out []Situation
+	for _, entry := range entries {
+		situations, err := readSituations(path.Join("situations", entry.Name()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, situations...)
+	}
+	return out
+}
+
+func readSituations(file string) (situations []Situation, err error) {
+	text, err := situationFiles.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	err = documents(text, func(document []byte) error {
+		s := Situation{Operator: strings.TrimSuffix(path.Base(file), ".yaml")}
+		if err := yaml.UnmarshalStrict(document, &s); err != nil {
+			return err
+		}
+		if s.Name == "" || s.Why == "" || s.Object == nil || len(s.Clusters) == 0 || s.Healthy == "" || (s.Merged == nil) != s.NoSubresource {
+			return fmt.Errorf("situation %q lacks name, why, object, clusters, healthy or what is merged", s.Name)
+		}
+		situations = append(situations, s)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return situations, nil
+}
+
+// Names are the clusters, sorted.
+func (s Situation) Names() []string { return slices.Sorted(maps.Keys(s.Clusters)) }
+
+// On returns the object as a cluster has it.
+func (s Situation) On(tb testing.TB, cluster string) *unstructured.Unstructured {
+	tb.Helper()
+	out := s.Object.DeepCopy()
+	if status := s.Clusters[cluster].Status; status != nil {
+		out.Object["status"] = status
+	}
+	text, err := json.Marshal(out.Object)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out = &unstructured.Unstructured{} // with whole numbers, as from an API server
+	if err := out.UnmarshalJSON(text); err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
