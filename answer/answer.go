@@ -23,9 +23,9 @@ type Bounds struct {
 // Bounds of answers of which nothing else is said.
 var (
 	// Whole holds for an answer that is read as a whole, an object or a page of a list.
-	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 17}
-	// Event holds for each event of a watch. API servers store no object of more than 1.5 MiB.
-	Event = Bounds{Bytes: 4 << 20, Values: 1 << 17}
+	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}
+	// Event holds for each event of a watch. API servers take no object of more than 3 MiB; a definition of that size has some 200,000 values.
+	Event = Bounds{Bytes: 4 << 20, Values: 1 << 18}
 )
 
 // TooLargeError says that an answer is larger than it may be.

@@ -93,10 +93,10 @@ func TestPatchBombsAreRefused(t *testing.T) {
 		"a removal with a from":                             {rules: rulesOf([]hubv1.PatchOperation{patch("remove", "/spec/a", "/spec/b", "")}), want: "has a from"},
 		"a relative pointer":                                {rules: rulesOf([]hubv1.PatchOperation{patch("remove", "spec/a", "", "")}), want: "must start with /"},
 		"a template that is too large":                      {template: objectWith(map[string]any{"a": strings.Repeat("x", maxManifestBytes)}), want: ErrTooLarge.Error()},
-		"a template of many small values that is too large": {template: objectWith(map[string]any{"a": make([]any, 300000)}), want: ErrTooLarge.Error()},
-		"a result that is too large": {template: objectWith(map[string]any{"a": strings.Repeat("x", 1000<<10)}),
+		"a template of many small values that is too large": {template: objectWith(map[string]any{"a": make([]any, 1_000_000)}), want: ErrTooLarge.Error()},
+		"a result that is too large": {template: objectWith(map[string]any{"a": strings.Repeat("x", maxManifestBytes-24<<10)}),
 			rules: merge(`{"spec":{"b":"` + strings.Repeat("x", 60<<10) + `"}}`), want: ErrTooLarge.Error()},
-		"a template that escapes make too large": {template: objectWith(map[string]any{"a": strings.Repeat("<", 200<<10)}), want: ErrTooLarge.Error()},
+		"a template that escapes make too large": {template: objectWith(map[string]any{"a": strings.Repeat("<", 800<<10)}), want: ErrTooLarge.Error()},
 		"a template that is too deep":            {template: objectWith(deep(1000)), want: "deeper than 128 levels"},
 	}
 	for name, tc := range tests {

@@ -31,6 +31,6 @@ const (
 	maxExpressionCost = 20_000  // of one evaluation: some milliseconds
 	maxRenderCost     = 100_000 // of all expressions for one object in one cluster
 
-	maxManifestBytes = 1 << 20      // of the rendered object, as JSON
+	maxManifestBytes = 4 << 20      // of the rendered object, as JSON: no API server takes a request of more than 3 MiB
 	maxManifestDepth = 2 * maxDepth // a value at the end of a pointer
 )

@@ -346,8 +346,11 @@ func TestObjectsOfTheBenchmarkHaveTheirSize(t *testing.T) {
 			t.Errorf("%d bytes instead of %d", got, want)
 		}
 	}
-	if !errors.Is(fits(objectOf(2<<20).Object), ErrTooLarge) {
-		t.Error("2 MiB fit")
+	if err := fits(objectOf(3 << 20).Object); err != nil {
+		t.Errorf("3 MiB do not fit: %v", err)
+	}
+	if !errors.Is(fits(objectOf(5<<20).Object), ErrTooLarge) {
+		t.Error("5 MiB fit")
 	}
 }
 

@@ -94,8 +94,8 @@ func classify(err error, t target) member.Outcome {
 	case strings.Contains(text, "failed to create typed patch object"), strings.Contains(text, "failed to convert new object"):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
 	case status.Code == http.StatusRequestEntityTooLarge, strings.Contains(text, "request is too large"),
-		strings.Contains(text, "message larger than max"): // the limits of etcd and of its client
-		return refused(hubv1.ReasonTooLarge, member.RetryNever, "%s is too large for the cluster: make it smaller than 1 MB", t)
+		strings.Contains(text, "message larger than max"): // the limits of the API server, of etcd and of its client
+		return refused(hubv1.ReasonTooLarge, member.RetryNever, "the cluster says that %s is too large for it: make it smaller: %s", t, t.published(text))
 	}
 	return byCode(err, status, t)
 }

@@ -83,13 +83,13 @@ func TestWhatAServerRefuses(t *testing.T) {
 			manifest: func(ns string) *unstructured.Unstructured {
 				return object(widget, ns, "web", spec(map[string]any{"note": strings.Repeat("x", 2<<20)}))
 			},
-			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "smaller than 1 MB",
+			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "too large for it",
 		},
 		"an object of 4 MB": {
 			manifest: func(ns string) *unstructured.Unstructured {
 				return object(widget, ns, "web", spec(map[string]any{"note": strings.Repeat("x", 4<<20)}))
 			},
-			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "smaller than 1 MB",
+			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "too large for it",
 		},
 		"a namespaced object without a namespace": {
 			manifest: func(string) *unstructured.Unstructured { return object(widget, "", "web", nil) },

@@ -206,10 +206,10 @@ var hostile = map[string]struct {
 		path: "/apis/apps", answer: bomb(`{"kind":"APIGroup","versions":[{}`, ",{}", 1_000_000, "]}"), read: oneGroup, bound: "1000 objects",
 	},
 	"a list of a million empty objects": {
-		path: configMaps, answer: bomb(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{}`, ",{}", 1_000_000, "]}"), read: listOf, bound: "131072 JSON values",
+		path: configMaps, answer: bomb(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{}`, ",{}", 1_000_000, "]}"), read: listOf, bound: "262144 JSON values",
 	},
 	"a list without end": {
-		path: configMaps, answer: endless(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"":0}`, `,{"":0}`), read: listOf, bound: "131072 JSON values",
+		path: configMaps, answer: endless(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"":0}`, `,{"":0}`), read: listOf, bound: "262144 JSON values",
 	},
 	"a list that is one long text": {
 		path: configMaps, answer: bomb(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"data":{"a":"`, "xxxxxxxxxx", 10_000_000, `"}}]}`), read: listOf, bound: "16 MiB",
@@ -232,11 +232,11 @@ var hostile = map[string]struct {
 	},
 	"one object without end": {
 		path: "/api/v1/namespaces/default/configmaps/web", answer: endless(`{"kind":"ConfigMap","apiVersion":"v1","data":{"a":"b"`, `,"c":"d"`), read: getOf,
-		bound: "131072 JSON values",
+		bound: "262144 JSON values",
 	},
 	"one object of empty maps": {
 		path: "/api/v1/namespaces/default/configmaps/web", answer: bomb(`{"kind":"ConfigMap","apiVersion":"v1","x":[{"":0}`, `,{"":0}`, 1_000_000, `]}`), read: getOf,
-		bound: "131072 JSON values",
+		bound: "262144 JSON values",
 	},
 	"an event without end": {
 		path: configMaps, answer: watched(endless(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"},"data":{"a":"`, "xxxxxxxx")), read: followOf,
@@ -244,10 +244,10 @@ var hostile = map[string]struct {
 	},
 	"an event of empty maps": {
 		path: configMaps, answer: watched(endless(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"},"x":[{"":0}`, `,{"":0}`)), read: followOf,
-		bound: "131072 JSON values",
+		bound: "262144 JSON values",
 	},
 	"an event over lines without end": {
-		path: configMaps, answer: watched(endless("{\n", "\"a\":\n1,\n")), read: followOf, bound: "131072 JSON values",
+		path: configMaps, answer: watched(endless("{\n", "\"a\":\n1,\n")), read: followOf, bound: "262144 JSON values",
 	},
 	"pages of objects for ever": {
 		path: configMaps, answer: says(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"%d"},"items":[]}`), read: followOf,
@@ -281,6 +281,14 @@ func TestAHostileAnswerCostsLittleMemoryAndNamesItsBound(t *testing.T) {
 				t.Errorf("of the cluster it says %q", l.lately())
 			}
 		})
+	}
+}
+
+func TestADefinitionOfThreeMebibytesIsRead(t *testing.T) {
+	properties := bomb(`{"kind":"ConfigMap","apiVersion":"v1","x":[{"type":"string a"}`, `,{"type":"string or number"}`, 108_000, `]}`)
+	l, server, c := connected(t, "/api/v1/namespaces/default/configmaps/web", properties)
+	if err := getOf(t.Context(), l, server, c); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -68,9 +68,9 @@ func TestAPlacementJudgesItsObjectsByAnExpression(t *testing.T) {
 	must(t, rowSays(ctx, w, shanghai, "still v1"))
 	judgeBy(t, p, "object.status.none")
 	eventually(t, normal, func() error { return healthIs(ctx, w, shanghai, hubv1.HealthUnknown, health.ReasonExpressionFailed) })
-	judgeBy(t, p, "")
+	judgeBy(t, p, "") // by the conventions, of which none reads a version
 	for _, m := range []string{shanghai, frankfurt} {
-		eventually(t, normal, func() error { return healthIs(ctx, w, m, hubv1.HealthHealthy, "") })
+		eventually(t, normal, func() error { return healthIs(ctx, w, m, hubv1.HealthUnknown, health.ReasonStatusNotUnderstood) })
 	}
 	for name, version := range memberVersions(ctx, t, ns) {
 		if versions[name] != version {
