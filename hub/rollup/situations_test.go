@@ -2,8 +2,10 @@ package rollup
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +54,12 @@ func TestSituationsOfOperators(t *testing.T) {
 				return
 			}
 			merged, leftOut, err := MergeStatus(schema, Rules{}, s.Object, rows, targets, noon)
+			if s.Lacks != "" {
+				if !errors.Is(err, ErrRequired) || !strings.HasSuffix(err.Error(), ": "+s.Lacks) {
+					t.Errorf("merged %v, %v: want that %s is missing", merged, err, s.Lacks)
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ var perCluster = []string{
 // perClusterEndings are endings of such names: a word of camelCase each, so that "recip" is no IP.
 var perClusterEndings = []string{
 	"Ref", "Refs", "Reference", "References", "SecretName", "SecretNames", "Selector", "Binding", "UID", "Uid", "ResourceVersion",
-	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "Listeners", "LoadBalancer", "Ingress",
+	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "URI", "Uri", "Listeners", "LoadBalancer", "Ingress",
 	"Pod", "PodName", "PodNames", "Node", "NodeName", "NodeNames", "InstanceName", "InstanceNames", "Timeline", "TimelineID",
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
@@ -37,7 +37,7 @@ func PerCluster(name string) bool {
 
 // counts are counters of the core workload kinds that custom resources imitate.
 var counts = []string{
-	"replicas", "instances", "active", "succeeded", "failed", "ready",
+	"replicas", "instances", "active", "succeeded", "failed", "ready", "suspended",
 	"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }

@@ -30,6 +30,9 @@ var modules = []module{
 		"config/crds/bases/external-secrets.io_externalsecrets.yaml",
 		"config/crds/bases/external-secrets.io_secretstores.yaml",
 	}},
+	{"github.com/fluxcd/flagger@v1.36.1", "h1:X2PumtNwZz9YSGaOtZLFm2zAKLgHhFkbNv8beg7ifyc=", []string{
+		"artifacts/flagger/crd.yaml",
+	}},
 	{"github.com/fluxcd/helm-controller@v1.4.0", "h1:rkm8rmB6Na7eNc4pJOnvtXEaJ19iKluRtayHKjBxcUM=", []string{
 		"config/crd/bases/helm.toolkit.fluxcd.io_helmreleases.yaml",
 	}},
@@ -39,17 +42,35 @@ var modules = []module{
 	{"github.com/fluxcd/source-controller@v1.8.5", "h1:3zKSTGc2FPoZcQ5BjnyOrwdHDWeYqst3uAoZ+c0DG3c=", []string{
 		"config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml",
 	}},
+	{"github.com/grafana/grafana-operator/v5@v5.18.0", "h1:ei7N2VfjsRjY8iprenH1IDV783WeV7CP5VNp//sB4hI=", []string{
+		"config/crd/bases/grafana.integreatly.org_grafanas.yaml",
+	}},
+	{"github.com/hashicorp/vault-secrets-operator@v0.10.0", "h1:BjOTBJRqx1SLo7NeyqNJWRPDyfRscbqPtGU1U2LzArg=", []string{
+		"config/crd/bases/secrets.hashicorp.com_vaultstaticsecrets.yaml",
+	}},
 	{"github.com/kedacore/keda/v2@v2.17.1", "h1:UomWibe5aO7COMUyF+jVM9fuENf4/wcSpiui65tF+d0=", []string{
 		"config/crd/bases/keda.sh_scaledobjects.yaml",
 	}},
 	{"github.com/kubeflow/training-operator@v1.8.1", "h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=", []string{
 		"manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
 	}},
+	{"github.com/kubernetes-sigs/kro@v0.9.4", "h1:gynhldCLYW5x+M0c2Bf1ihoQTpNE68SKiXl1f6aX1kk=", []string{
+		"helm/crds/kro.run_resourcegraphdefinitions.yaml",
+	}},
+	{"github.com/kyverno/kyverno@v1.13.4", "h1:2zUi+eszlisLdCir+WIf2NtuUfFPvJtjUNpewdtLjVw=", []string{
+		"config/crds/kyverno/kyverno.io_clusterpolicies.yaml",
+	}},
 	{"github.com/mariadb-operator/mariadb-operator@v0.38.1", "h1:UQF7cNxMTSCmxuHIhhnMGsnc5e7S9iT7w7h8zmSUu1o=", []string{
 		"config/crd/bases/k8s.mariadb.com_mariadbs.yaml",
 	}},
+	{"github.com/mongodb/mongodb-kubernetes-operator@v0.9.0", "h1:1SBmpQznWVbUgzi+ScNCNv6z5pLBwsSe4DUDKxHzFwc=", []string{
+		"config/crd/bases/mongodbcommunity.mongodb.com_mongodbcommunity.yaml",
+	}},
 	{"github.com/open-telemetry/opentelemetry-operator@v0.135.0", "h1:YS2WL6r3emKRDRwZ63ZK8QSpJthYC/nUCIIzNyslZZE=", []string{
 		"config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml",
+	}},
+	{"github.com/projectcontour/contour@v1.33.8", "h1:QoOfwqWws+CVRFpsRC2+f1DmB5IdurtyUtepIsiWfE0=", []string{
+		"examples/contour/01-crds.yaml",
 	}},
 	{"github.com/prometheus-operator/prometheus-operator@v0.88.0", "h1:3T/dCQdk7CUVRqVfwRHoC5g66fC/ML6XQQLtQVL6Q5o=", []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheuses.yaml",
@@ -74,6 +95,9 @@ var modules = []module{
 	{"github.com/zalando/postgres-operator@v1.14.0", "h1:C8+n26C8v6fPB1SNW+Y8X6oQoEHufzGJXJzYPlix+zw=", []string{
 		"manifests/postgresql.crd.yaml",
 	}},
+	{"go.universe.tf/metallb@v0.15.2", "h1:r7KDgJtk3KZe3qb36zRVrVCYHxLR03nPGT+qFXOomJM=", []string{
+		"config/crd/bases/metallb.io_ipaddresspools.yaml",
+	}},
 	{"istio.io/api@v1.26.0", "h1:hYWzFonwfimFkzp3P4iKJ0bCyenIoYvEIOXrLi74tjg=", []string{
 		"kubernetes/customresourcedefinitions.gen.yaml",
 	}},
@@ -88,6 +112,9 @@ var modules = []module{
 		"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
 		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
 	}},
+	{"sigs.k8s.io/jobset@v0.8.1", "h1:FwosQQyjmYgOKy8sD3ERpfil1BDLNpYUOJdIqmZSz3s=", []string{
+		"config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+	}},
 	{"sigs.k8s.io/karpenter@v1.5.0", "h1:3HaFtFvkteUJ+SjIViR1ImR0qR+GTqDulahauIuE4Qg=", []string{
 		"pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
 		"pkg/apis/crds/karpenter.sh_nodepools.yaml",
@@ -95,5 +122,8 @@ var modules = []module{
 	{"sigs.k8s.io/kueue@v0.17.0", "h1:7hzb38M4eKGzYW+CFv2s1L+swzzacUCHOCXxZmAV90I=", []string{
 		"config/components/crd/bases/kueue.x-k8s.io_clusterqueues.yaml",
 		"config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+	}},
+	{"sigs.k8s.io/lws@v0.6.1", "h1:cWiRmMSflo8hQPBrmIIZtoaX3XuVkmAgFKkmjxlPULI=", []string{
+		"config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
 	}},
 }

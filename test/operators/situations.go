@@ -37,6 +37,8 @@ type Situation struct {
 	Merged map[string]any `json:"merged,omitempty"`
 	// Generations are the types of the merged conditions that have an observedGeneration, beside the hub's own.
 	Generations []string `json:"generations,omitempty"`
+	// Lacks names the required fields without a value that can be merged, so that nothing is written.
+	Lacks string `json:"lacks,omitempty"`
 	// NoSubresource says that the definition has no status subresource, so that nothing is merged.
 	NoSubresource bool `json:"noSubresource,omitempty"`
 }
@@ -77,7 +79,7 @@ func readSituations(file string) (situations []Situation, err error) {
 		if err := yaml.UnmarshalStrict(document, &s); err != nil {
 			return err
 		}
-		if s.Name == "" || s.Why == "" || s.Object == nil || len(s.Clusters) == 0 || s.Healthy == "" || (s.Merged == nil) != s.NoSubresource {
+		if s.Name == "" || s.Why == "" || s.Object == nil || len(s.Clusters) == 0 || s.Healthy == "" || (s.Merged == nil) != (s.NoSubresource || s.Lacks != "") {
 			return fmt.Errorf("situation %q lacks name, why, object, clusters, healthy or what is merged", s.Name)
 		}
 		situations = append(situations, s)
