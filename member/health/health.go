@@ -189,7 +189,8 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood says what was seen of a status that no convention reads: the words that are no words of the vocabulary, else its fields.
+// notUnderstood says what was seen of a status that no convention reads: a word that the vocabulary does not have, else conditions and fields.
+// Values are those that a projection keeps: the message shall not change with each heartbeat.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {
@@ -198,13 +199,10 @@ func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 			seen = append(seen, fmt.Sprintf("condition %s is %s", c.kind, c.status))
 		}
 		for _, name := range slices.Sorted(maps.Keys(statusOf(obj))) {
-			switch value := statusOf(obj)[name].(type) {
-			case map[string]any, []any, nil:
-				if name != "conditions" {
-					seen = append(seen, name)
-				}
-			default:
+			if value, kept := scalars(map[string]any{name: statusOf(obj)[name]}, maxDepth)[name]; kept && name != "conditions" {
 				seen = append(seen, fmt.Sprintf("%s is %v", name, value))
+			} else if name != "conditions" {
+				seen = append(seen, name)
 			}
 		}
 	}

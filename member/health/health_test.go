@@ -263,3 +263,18 @@ func TestObservedGeneration(t *testing.T) {
 		})
 	}
 }
+
+// A status that ticks must not write a row with each tick.
+func TestTheReasonOfUnknownStaysWhileAStatusTicks(t *testing.T) {
+	at := func(moment string) Verdict {
+		obj := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"},
+			"status": map[string]any{"colour": "blue", "lastHeartbeat": moment, "nodes": []any{moment}, "selector": moment},
+		}}
+		return Assess(obj, Conventions{HasStatus: true})
+	}
+	first, second := at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:10Z")
+	if first != second || first.Health != hubv1.HealthUnknown || !strings.Contains(first.Message, "colour is blue") {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+}
