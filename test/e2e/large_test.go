@@ -46,7 +46,7 @@ func TestADefinitionOfMoreThanAMebibyteTravels(t *testing.T) {
 	}}}
 	must(t, suite.Hub.Create(ctx, p))
 	must(t, suite.Hub.Create(ctx, crd.DeepCopy()))
-	eventually(t, 30*time.Second, func() error { return rowIs(ctx, crd, frankfurt, metav1.ConditionTrue, "") })
+	eventually(t, time.Minute, func() error { return rowIs(ctx, crd, frankfurt, metav1.ConditionTrue, "") })
 	eventually(t, 30*time.Second, func() error { return healthIs(ctx, crd, frankfurt, hubv1.HealthHealthy, "") })
 	must(t, suite.Hub.Delete(ctx, crd))
 	eventually(t, 30*time.Second, func() error { return goneFrom(ctx, frankfurt, crd) })
