@@ -317,20 +317,23 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 			entry[name] = m.since(before, f.status, name)
 		}
 	}
-	if n := item.properties[observedGenerationField]; n != nil && m.datesCondition(f.kind) {
-		if g, how := m.generationIn(n, before[observedGenerationField]); how == merged {
-			entry[observedGenerationField] = g
-		}
+	if g, how := m.generationOf(item, f.kind, before); how == merged {
+		entry[observedGenerationField] = g
 	}
 	return entry, true
 }
 
-// datesCondition is true for a condition that has an observedGeneration on every cluster that has reported, and for the hub's own. A cluster
-// whose conditions may be lost is taken to have it.
-func (m *merger) datesCondition(kind string) bool {
-	return kind == hubv1.ConditionObjectHealthy || m.everyPart(func(p part) bool {
+// generationOf a condition is there if it has an observedGeneration on every cluster that has reported, or is the hub's own. A cluster whose
+// conditions may be lost is taken to have it.
+func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
+	n := item.properties[observedGenerationField]
+	dated := func(p part) bool {
 		return find(p.observed, kind)[observedGenerationField] != nil || p.lost >= health.LostConditions
-	})
+	}
+	if n == nil || kind != hubv1.ConditionObjectHealthy && !m.everyPart(dated) {
+		return nil, silent
+	}
+	return m.generationIn(n, before[observedGenerationField])
 }
 
 // everyPart is true if something is so for every cluster that has reported, and one has.

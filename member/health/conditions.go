@@ -123,45 +123,34 @@ type conditionsSay struct {
 func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsSay {
 	conditions := conditionsOf(obj)
 	slices.SortStableFunc(conditions, func(a, b condition) int { return cmp.Compare(r.rank(a.kind), r.rank(b.kind)) })
-	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
-	counts := func(is role) bool {
-		switch is {
-		case roleUnread, roleNotice, roleNothing:
-			return false
-		}
-		return is != rolePart || !whole
+	counts := r.counting(conditions)
+	if v, old := outdated(obj, conditions, generation, counts); old {
+		return conditionsSay{verdict: v, judged: true}
 	}
-	// Where neither the status nor those that count say of which generation they are, the others speak for them.
-	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(r.role(c.kind)) })
 	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	failed, ended := false, false // by their own words
 	for _, c := range conditions {
 		is := r.role(c.kind)
-		if c.observed >= 0 && c.observed < generation && (counts(is) || !dated) {
-			// The rest of the conditions may be of the old spec, too.
-			return conditionsSay{verdict: notObserved(c.observed, generation), judged: true}
-		}
 		if is == roleUnread && c.status != "True" {
 			say.unread = append(say.unread, c.kind)
 		}
-		if !counts(is) && !(is == roleUnread && c.status == "False" && saysFailure(c.reason)) {
+		if !counts(c) && !(is == roleUnread && c.status == "False" && saysFailure(c.reason)) {
 			continue
 		}
 		say.judged = true
+		if c.status == "True" {
+			say.whole = say.whole || is == roleWhole
+			say.sound = say.sound || is == roleWhole || is == rolePart
+			ended = ended || is == roleEnded
+		}
 		h := r.judge(c, is)
-		say.whole = say.whole || is == roleWhole && c.status == "True"
-		say.sound = say.sound || (is == roleWhole || is == rolePart) && c.status == "True"
 		failed = failed || is == roleFailure && h == hubv1.HealthDegraded
-		ended = ended || is == roleEnded && c.status == "True"
 		if worse(h, say.verdict.Health) {
 			say.verdict = explain(h, c)
 		}
 	}
 	if ended {
-		say.whole, say.sound = true, true
-		if say.verdict.Health == hubv1.HealthProgressing {
-			say.verdict = Verdict{Health: hubv1.HealthHealthy} // what it waited for while it ran
-		}
+		say.end()
 	}
 	// While it is reconciling, False means "not yet"; only a failure that is stated as such counts.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
@@ -169,6 +158,40 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
 	}
 	return say
+}
+
+// end is for an object that ran to its end: it waits for nothing any more.
+func (s *conditionsSay) end() {
+	s.whole, s.sound = true, true
+	if s.verdict.Health == hubv1.HealthProgressing {
+		s.verdict = Verdict{Health: hubv1.HealthHealthy}
+	}
+}
+
+// counting tells which conditions say how the object fares: parts only if none of all speaks for the whole.
+func (r reader) counting(conditions []condition) func(condition) bool {
+	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
+	return func(c condition) bool {
+		switch r.role(c.kind) {
+		case roleUnread, roleNotice, roleNothing:
+			return false
+		case rolePart:
+			return !whole
+		}
+		return true
+	}
+}
+
+// outdated is true if a condition is of an older generation: then the others may be of the old spec, too. Where neither the status nor the
+// conditions that count say of which generation they are, those that do not count speak for them.
+func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
+	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
+	for _, c := range conditions {
+		if c.observed >= 0 && c.observed < generation && (counts(c) || !dated) {
+			return notObserved(c.observed, generation), true
+		}
+	}
+	return Verdict{}, false
 }
 
 func (r reader) judge(c condition, is role) hubv1.Health {

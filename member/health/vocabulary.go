@@ -189,7 +189,9 @@ func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 }
 
 // PolarityOf says which value of a condition of a kind is good.
-func PolarityOf(gk schema.GroupKind, condition string) Polarity { return words.condition(gk, condition).folds }
+func PolarityOf(gk schema.GroupKind, condition string) Polarity {
+	return words.condition(gk, condition).folds
+}
 
 // WordRank orders words of phases, states and healths, whatever their case: the best is 0. ok is false for a word that is not known.
 func WordRank(word string) (rank int, ok bool) {

@@ -1,11 +1,9 @@
 package health
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -62,15 +60,5 @@ func TestHealthAndMergingSayTheSameOfACondition(t *testing.T) {
 		if got := PolarityOf(of, kind); got != want {
 			t.Errorf("%s is %s, want %s", kind, got, want)
 		}
-	}
-}
-
-// The groups that health takes for Kubernetes' own are those that the client knows.
-func TestGroupsOfKubernetes(t *testing.T) {
-	for _, gv := range scheme.Scheme.PrioritizedVersionsAllGroups() {
-		if strings.HasSuffix(gv.Group, ".dev") || isBuiltInGroup(gv.Group) {
-			continue
-		}
-		t.Errorf("%s is not among them", gv.Group)
 	}
 }
