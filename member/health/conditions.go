@@ -139,8 +139,7 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		}
 		say.judged = true
 		if c.status == "True" {
-			say.whole = say.whole || is == roleWhole
-			say.sound = say.sound || is == roleWhole || is == rolePart
+			say.hear(is)
 			ended = ended || is == roleEnded
 		}
 		h := r.judge(c, is)
@@ -158,6 +157,12 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
 	}
 	return say
+}
+
+// hear notes a condition that is True.
+func (s *conditionsSay) hear(is role) {
+	s.whole = s.whole || is == roleWhole
+	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
 // end is for an object that ran to its end: it waits for nothing any more.
