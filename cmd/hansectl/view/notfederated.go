@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -53,7 +54,7 @@ func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around S
 	if choice.Winner == nil {
 		return unselected(id, around.Placements, invalid)
 	}
-	return unbound(id, choice.Winner)
+	return unbound(id, object, choice.Winner)
 }
 
 // unselected names the placements that come close.
@@ -89,7 +90,7 @@ func unselected(id hubv1.ObjectIdentity, placements []hubv1.PlacementObject, inv
 }
 
 // unbound is for an object that a placement selects.
-func unbound(id hubv1.ObjectIdentity, winner hubv1.PlacementObject) *NotFederated {
+func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner hubv1.PlacementObject) *NotFederated {
 	name := nameOf(winner)
 	if placement.HubWouldRun(id.GroupKind(), false) && winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed {
 		return &NotFederated{
@@ -98,7 +99,7 @@ func unbound(id hubv1.ObjectIdentity, winner hubv1.PlacementObject) *NotFederate
 			Do:      fmt.Sprintf("set spec.hubExecution to Allowed in %s if it may take effect on the hub as well", name),
 		}
 	}
-	if refusal := tenancy.OfPlace(id); refusal != nil {
+	if refusal := cmp.Or(tenancy.OfPlace(id), tenancy.OfSecret(object)); refusal != nil {
 		return &NotFederated{Reason: refusal.Reason, Message: name + " selects it, but it is never brought to members", Do: refusal.Message}
 	}
 	accepted := meta.FindStatusCondition(winner.PlacementStatus().Conditions, hubv1.ConditionAccepted)

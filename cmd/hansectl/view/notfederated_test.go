@@ -106,8 +106,17 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 
 func TestAnObjectOfASystemNamespaceIsNotFederated(t *testing.T) {
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "kube-system", Name: "settings"}
-	got := unbound(id, placementFor("ConfigMap", func(*hubv1.Placement) {}))
+	got := unbound(id, &unstructured.Unstructured{}, placementFor("ConfigMap", func(*hubv1.Placement) {}))
 	if got.Reason != hubv1.ReasonNamespaceRefused || !strings.Contains(got.Do, "use another namespace than kube-system") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestASecretThatIsACredentialOfTheHubIsNotFederated(t *testing.T) {
+	token := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token"}}
+	id := hubv1.ObjectIdentity{Kind: "Secret", Namespace: "shop", Name: "token"}
+	got := WhyNot(id, token, Surroundings{Placements: []hubv1.PlacementObject{placementFor("Secret", func(*hubv1.Placement) {})}})
+	if got.Reason != hubv1.ReasonSecretTypeRefused || !strings.Contains(got.Do, "make one on the member") {
 		t.Errorf("got %+v", got)
 	}
 }
