@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -299,10 +300,15 @@ func mark(o client.Object) error {
 	return nil
 }
 
-// put creates or changes an object and says so.
+// put creates or changes an object and says so. The hub may write to it at the same moment.
 func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kind string, change func() error) error {
-	did, err := controllerutil.CreateOrUpdate(ctx, c, o, change)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	var did controllerutil.OperationResult
+	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	err := retry.OnError(retry.DefaultBackoff, raced, func() (err error) {
+		did, err = controllerutil.CreateOrUpdate(ctx, c, o, change)
+		return err
+	})
+	if raced(err) {
 		return fmt.Errorf("writing %s/%s: somebody else writes to it just now, try again: %w", kind, o.GetName(), err)
 	}
 	if err != nil {
