@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestEveryReasonHasItsLineInTroubleshooting compares docs/troubleshooting.md with the constants of the API and the tables of docs/api.md: each
-// reason has exactly one line that says what to do, and no line is about a reason that does not exist.
+// TestEveryReasonHasItsLineInTroubleshooting compares docs/troubleshooting.md with the constants of the API and the
+// tables of docs/api.md. Each reason has exactly one line that says what to do. No line is about an unknown reason.
 func TestEveryReasonHasItsLineInTroubleshooting(t *testing.T) {
 	root := filepath.Join("..", "..")
 	reference := chapters(t, filepath.Join(root, "docs", "api.md"), "Conditions and reasons", "Events")
