@@ -132,6 +132,9 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	})
 }
 
+// joined is how long the first objects of a cluster may take: in a whole run, large definitions that were placed everywhere go there first.
+const joined = 3 * normal
+
 // joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says.
 func joinParis(t *testing.T, leave string) string {
 	t.Helper()
@@ -156,13 +159,13 @@ func restored(t *testing.T) *unstructured.Unstructured {
 	must(t, suite.Members[paris].Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.GetNamespace()}}))
 	must(t, suite.Members[paris].Create(ctx, copied))
 	placeWidgets(t, w.GetNamespace(), paris)
-	eventually(t, normal, func() error { return rowIs(ctx, w, paris, metav1.ConditionFalse, hubv1.ReasonAlreadyExists) })
+	eventually(t, joined, func() error { return rowIs(ctx, w, paris, metav1.ConditionFalse, hubv1.ReasonAlreadyExists) })
 	return w
 }
 
 func onParis(t *testing.T, w *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, normal, func() error { return rowIs(t.Context(), w, paris, metav1.ConditionTrue, "") })
+	eventually(t, joined, func() error { return rowIs(t.Context(), w, paris, metav1.ConditionTrue, "") })
 	must(t, replicasOn(t.Context(), paris, w, 3))
 }
 
