@@ -59,8 +59,8 @@ func aClusterIsDrained(t *testing.T) {
 	}
 	out, err := suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
 	for _, want := range []string{" 4 of ", "Deployment.apps " + ns + "/bound"} { // the number of all objects is that of the suite
-		if err == nil || !contains(out, want) {
-			t.Fatalf("drain: %v, want an error, and %q in\n%s", err, want, out)
+		if err == nil || !contains(out+err.Error(), want) {
+			t.Fatalf("drain: %v, want an error, and %q there or in\n%s", err, want, out)
 		}
 	}
 	for _, d := range moving {
@@ -70,8 +70,8 @@ func aClusterIsDrained(t *testing.T) {
 	eventually(t, normal, func() error { return noBinding(ctx, bound) })
 	out, err = suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
 	for _, want := range []string{" 5 of ", "Deployment.apps " + ns + "/everywhere"} {
-		if err == nil || !contains(out, want) {
-			t.Fatalf("drain: %v, want an error, and %q in\n%s", err, want, out)
+		if err == nil || !contains(out+err.Error(), want) {
+			t.Fatalf("drain: %v, want an error, and %q there or in\n%s", err, want, out)
 		}
 	}
 	must(t, heldBy(ctx, everywhere, shanghai, shanghai2))

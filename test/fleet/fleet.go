@@ -176,7 +176,7 @@ func (f *Fleet) run(ctx context.Context, env []string, name string, args ...stri
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("running %s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, tail(stderr.String()+stdout.String(), 2000))
+		return stdout.String(), fmt.Errorf("running %s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, tail(stdout.String()+stderr.String(), 2000))
 	}
 	return stdout.String(), nil
 }
