@@ -24,7 +24,8 @@ type Bounds struct {
 var (
 	// Whole holds for an answer that is read as a whole, an object or a page of a list.
 	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}
-	// Event holds for each event of a watch. API servers take no object of more than 3 MiB; a definition of that size has some 200,000 values.
+	// Event holds for each event of a watch. API servers take no object of more than 3 MiB; a definition of that size has
+	// some 200,000 values.
 	Event = Bounds{Bytes: 4 << 20, Values: 1 << 18}
 )
 

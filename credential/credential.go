@@ -1,7 +1,8 @@
-// Package credential says of the credentials that a hub has on a member until when they are valid, with which Secret there they end, and
-// when they are to be renewed.
+// Package credential says of the credentials that a hub has on a member until when they are valid, with which Secret
+// there they end, and when they are to be renewed.
 //
-// It decides by values alone. Signatures are not checked: that is for the member to do, and what a token says of itself gives the hub no rights.
+// It decides by values alone. Signatures are not checked: that is for the member to do, and what a token says of itself
+// gives the hub no rights.
 package credential
 
 import (
@@ -26,7 +27,8 @@ const (
 	Account = "hanse"
 	// Lifetime is that of a token, unless hansectl is told another one.
 	Lifetime = 30 * 24 * time.Hour
-	// LastingSecret holds a token that does not expire: earlier versions of hansectl made it, and the chart hanse-member does if it is asked to.
+	// LastingSecret holds a token that does not expire: earlier versions of hansectl made it, and the chart hanse-member
+	// does if it is asked to.
 	LastingSecret = "hanse-token"
 
 	// SecretType is that of the Secrets that tokens are bound to. They are empty.
@@ -36,8 +38,8 @@ const (
 	longestUID   = 64
 )
 
-// TokenSecrets are the Secrets in hanse-system of a member that tokens are bound to. A hub needs two, so that a new token is in use before the other is
-// revoked. Four let two hubs share a member.
+// TokenSecrets are the Secrets in hanse-system of a member that tokens are bound to. A hub needs two, so that a new
+// token is in use before the other is revoked. Four let two hubs share a member.
 var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "hanse-token-d"}
 
 // ErrNoRoom means that all TokenSecrets exist on the member, so that no token can be bound to a new one.
@@ -49,7 +51,8 @@ type Credential struct {
 	ID string
 	// Issued and Expires bound their life. Zero: not known, or for ever.
 	Issued, Expires time.Time
-	// Secret is the Secret of TokenSecrets, or LastingSecret, with which the token ends; empty if there is none. UID is empty of LastingSecret.
+	// Secret is the Secret of TokenSecrets, or LastingSecret, with which the token ends; empty if there is none. UID is
+	// empty of LastingSecret.
 	Secret, UID string
 	// Own is true for a token of the hub's account, which may ask for another one.
 	Own bool
@@ -151,7 +154,8 @@ func (c Credential) Usable(now time.Time) bool {
 	return c.Own && c.UID != "" && c.Expires.After(now)
 }
 
-// Life is for how long they are valid, and so is a token that takes their place. If they do not say so it is that of a new token.
+// Life is for how long they are valid, and so is a token that takes their place. If they do not say so it is that of a
+// new token.
 func (c Credential) Life() time.Duration {
 	if c.Issued.IsZero() || !c.Issued.Before(c.Expires) {
 		return Lifetime
@@ -159,8 +163,8 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt is when they are to be renewed: after two thirds of their life, less up to a twentieth of it by the name of the cluster, so that clusters
-// that joined together do not come together. Zero if they do not expire.
+// RenewAt is when they are to be renewed: after two thirds of their life, less up to a twentieth of it by the name of
+// the cluster, so that clusters that joined together do not come together. Zero if they do not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// WebhookName is the name of the ValidatingWebhookConfiguration, WebhookSecret that of the Secret with the certificate of webhook and metrics.
-// The chart makes both.
+// WebhookName is the name of the ValidatingWebhookConfiguration, WebhookSecret that of the Secret with the certificate
+// of webhook and metrics. The chart makes both.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"

@@ -67,14 +67,15 @@ type Options struct {
 	Namespace string
 	// LeaderElection makes the process decide where objects go only while it holds the Lease hanse-hub.
 	LeaderElection bool
-	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads; empty: no label.
+	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads;
+	// empty: no label.
 	Version string
 	// Identity tells replicas apart, such as the pod's UID; random if empty. See shard.Options.
 	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
 	HealthAddress, MetricsAddress string
-	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName under the CA in the Secret
-	// WebhookSecret.
+	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
+	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
 	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not answer before it is tainted
 	// NoExecute. Confirmed is not to be set.
@@ -85,7 +86,8 @@ type Options struct {
 	Guard schedule.Guard
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
-	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read in all of them.
+	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read
+	// in all of them.
 	FederatedNamespaces map[schema.GroupResource][]string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
 	// API server calls it.

@@ -31,16 +31,17 @@ type Options struct {
 	// Resolve is asked when a kind is started and again after the server said that it does not serve the kind. It may
 	// block as long as its own deadline: only the kind in question waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Namespaces are those whose objects of a namespaced resource are watched, each by a watch of its own; none means all of them by one watch. It is asked
-	// once, when the resource of a kind is known, and must answer from memory. Unset means all for every resource.
+	// Namespaces are those whose objects of a namespaced resource are watched, each by a watch of its own; none means all
+	// of them by one watch. It is asked once, when the resource of a kind is known, and must answer from memory. Unset
+	// means all for every resource.
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all.
 	LabelSelector string
 	// Transform reduces an object to what is kept; what it returns must carry namespace, name, uid and resourceVersion.
 	// An object that it refuses keeps its former copy, if there is one. Unset keeps the whole object.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is told of changes, one at a time per kind and watched namespace: old is nil for a new object, new is nil for one that is gone. A
-	// deleted object that came back while the watch was away is one change with another uid.
+	// Handler is told of changes, one at a time per kind and watched namespace: old is nil for a new object, new is nil
+	// for one that is gone. A deleted object that came back while the watch was away is one change with another uid.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
 	// OnState is told when the state of a kind changes, after the handler was told of the objects.
 	OnState func(schema.GroupVersionKind, State)
@@ -118,8 +119,8 @@ func (s *Set) start(k *kind) {
 	}()
 }
 
-// divide makes the first part of a kind that of the first namespace, and starts one for each of the others. It comes before the first list, so that the
-// kind is synced only when all of them are.
+// divide makes the first part of a kind that of the first namespace, and starts one for each of the others. It comes
+// before the first list, so that the kind is synced only when all of them are.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +174,8 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches says whether the objects of a namespace are among those that are watched of a kind. It is true as long as that is not known.
+// Watches says whether the objects of a namespace are among those that are watched of a kind. It is true as long as
+// that is not known.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }

@@ -15,8 +15,8 @@ import (
 
 var errNotFollowed = errors.New("the kind is not followed at the moment")
 
-// Reread asks for one object that is known and puts it through Transform once more, as when Transform would make something else of it. The
-// handler is told. It does nothing about an object that has changed: the watch will bring it.
+// Reread asks for one object that is known and puts it through Transform once more, as when Transform would make
+// something else of it. The handler is told. It does nothing about an object that has changed: the watch will bring it.
 func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) error {
 	k := s.part(gvk, namespace)
 	if k == nil {

@@ -195,8 +195,8 @@ type Outcome struct {
 	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
-	// HubContent tells apart the contents of the hub object that the manifest was rendered from, for this process only: many kinds have no
-	// generation. Set by the caller of Apply.
+	// HubContent tells apart the contents of the hub object that the manifest was rendered from, for this process only:
+	// many kinds have no generation. Set by the caller of Apply.
 	HubContent uint64
 
 	// Wrote is true if the member object was changed.
@@ -236,12 +236,13 @@ type LinkState struct {
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
-	// InUse are the credentials that the link uses; zero while it uses none. Those of the kubeconfig are used once the cluster has taken them.
+	// InUse are the credentials that the link uses; zero while it uses none. Those of the kubeconfig are used once the
+	// cluster has taken them.
 	InUse credential.Credential
 	// TooLarge says which answer of the last minutes was larger than it may be; empty if none was.
 	TooLarge string
-	// LastHeard is when a watch of the cluster last delivered something, as of the last probe; zero if none has. An answer that a watch did
-	// not bring does not count: it says nothing of the objects.
+	// LastHeard is when a watch of the cluster last delivered something, as of the last probe; zero if none has. An answer
+	// that a watch did not bring does not count: it says nothing of the objects.
 	LastHeard time.Time
 	// Facts are those last read; zero before the first read.
 	Facts Facts

@@ -13,8 +13,8 @@ import (
 
 // Pruner is a connected member as users clean it up through the hub.
 type Pruner interface {
-	// Copies lists the copies on the member that keep wants, of every kind that the hub may write there, and at most the given number. An error of
-	// keep is returned. If ctx ends, what was found until then is returned, with a note.
+	// Copies lists the copies on the member that keep wants, of every kind that the hub may write there, and at most the
+	// given number. An error of keep is returned. If ctx ends, what was found until then is returned, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
 	// Prune removes one copy that no binding claims, as Withdraw does. It does not ask whether one claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome

@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// DigestLeaving is the Digest of a manifest of which some fields, named by JSON pointers, are left to the member once the object is there. What they
-// hold does not count, since it is for new copies only. That they are left to it does.
+// DigestLeaving is the Digest of a manifest of which some fields, named by JSON pointers, are left to the member once
+// the object is there. What they hold does not count, since it is for new copies only. That they are left to it does.
 func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, pointers []string, salt string) string {
 	if len(pointers) == 0 {
 		return Digest(key, manifest, salt)

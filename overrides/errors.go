@@ -9,7 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ErrTooLarge means that the rendered object has more than 4 MiB as JSON. Whether a member takes a smaller one, it says itself.
+// ErrTooLarge means that the rendered object has more than 4 MiB as JSON. Whether a member takes a smaller one, it says
+// itself.
 var ErrTooLarge = errors.New("the rendered object is larger than 4 MiB, which is more than any API server takes: make it smaller or split it")
 
 // PolicyRef names an OverridePolicy or a ClusterOverridePolicy.

@@ -6,8 +6,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is acceptable and the cluster takes its credentials.
 	ConditionCredentialsValid = "CredentialsValid"
-	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left and they were not renewed. False if
-	// they were not renewed although they should have been, and more time is left. Absent while nothing is to be done.
+	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left and they
+	// were not renewed. False if they were not renewed although they should have been, and more time is left. Absent while
+	// nothing is to be done.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
 	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
 	ConditionTopologyChanged = "TopologyChanged"

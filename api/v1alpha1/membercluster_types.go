@@ -212,7 +212,8 @@ type CredentialsOnLeave string
 const (
 	// CredentialsKeep leaves them valid.
 	CredentialsKeep CredentialsOnLeave = "Keep"
-	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to, so that the token is refused from then on.
+	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to, so that the token is refused
+	// from then on.
 	CredentialsRevoke CredentialsOnLeave = "Revoke"
 )
 
@@ -235,9 +236,9 @@ type LeavePolicy struct {
 	// +kubebuilder:default=Wait
 	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
 
-	// credentials is Keep or Revoke. With Revoke the hub revokes its token on the cluster as its last act there, if the cluster answers and the token
-	// is one of hansectl's; an event says whether it did. hansectl unjoin sets it. Default Keep: a MemberCluster that is deleted by mistake and made
-	// again finds its credentials valid.
+	// credentials is Keep or Revoke. With Revoke the hub revokes its token on the cluster as its last act there, if the
+	// cluster answers and the token is one of hansectl's; an event says whether it did. hansectl unjoin sets it. Default
+	// Keep: a MemberCluster that is deleted by mistake and made again finds its credentials valid.
 	// +optional
 	// +kubebuilder:default=Keep
 	Credentials CredentialsOnLeave `json:"credentials,omitempty"`
@@ -254,9 +255,9 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// lastObservedTime is when a watch of the cluster last delivered something to the hub. Written with every other change of this status, and else
-	// at most every 30 s: a time that is older than a minute means that the hub does not observe the cluster, whatever the conditions say.
-	// Unset before the first connection.
+	// lastObservedTime is when a watch of the cluster last delivered something to the hub. Written with every other change
+	// of this status, and else at most every 30 s: a time that is older than a minute means that the hub does not observe
+	// the cluster, whatever the conditions say. Unset before the first connection.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
@@ -326,8 +327,8 @@ type MemberClusterStatus struct {
 
 // CredentialsStatus says what is known of the credentials in use. It holds no part of them.
 type CredentialsStatus struct {
-	// id tells these credentials from others: 16 hexadecimal digits of a digest. With it in the annotation hanse.dev/rotate-credentials, the hub
-	// replaces them.
+	// id tells these credentials from others: 16 hexadecimal digits of a digest. With it in the annotation
+	// hanse.dev/rotate-credentials, the hub replaces them.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	ID string `json:"id"`
@@ -340,7 +341,8 @@ type CredentialsStatus struct {
 	// +optional
 	ExpireTime *metav1.Time `json:"expireTime,omitempty"`
 
-	// tokenSecret is the Secret in the cluster's namespace hanse-system with which the token ends. Unset: there is none of hansectl's.
+	// tokenSecret is the Secret in the cluster's namespace hanse-system with which the token ends. Unset: there is none of
+	// hansectl's.
 	// +optional
 	TokenSecret *TokenSecret `json:"tokenSecret,omitempty"`
 }
@@ -361,7 +363,8 @@ type TokenSecret struct {
 // DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and cannot go on when it
 // equals staying + blocked.
 type DrainStatus struct {
-	// total is the number of objects that the cluster had when the drain began. Total less remaining were moved. Unset: an older hub has counted.
+	// total is the number of objects that the cluster had when the drain began. Total less remaining were moved. Unset: an
+	// older hub has counted.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total,omitempty"`

@@ -54,18 +54,20 @@ const (
 	// removals go. An id is good once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
-	// RotateCredentialsAnnotation, set by a user on a MemberCluster to its status.credentials.id, lets the hub replace these credentials by new ones and
-	// revoke them. It has no effect on the new ones.
+	// RotateCredentialsAnnotation, set by a user on a MemberCluster to its status.credentials.id, lets the hub replace
+	// these credentials by new ones and revoke them. It has no effect on the new ones.
 	RotateCredentialsAnnotation = Prefix + "rotate-credentials"
 
-	// CredentialsRevokedAnnotation on the Secret with the kubeconfig of a cluster that has left says that the hub has revoked its token there ("true"),
-	// or why it has not.
+	// CredentialsRevokedAnnotation on the Secret with the kubeconfig of a cluster that has left says that the hub has
+	// revoked its token there ("true"), or why it has not.
 	CredentialsRevokedAnnotation = Prefix + "credentials-revoked"
 
-	// TokenOfAnnotation on a Secret of a member that a token is bound to has the UID of the namespace kube-system of the hub that the token is for.
+	// TokenOfAnnotation on a Secret of a member that a token is bound to has the UID of the namespace kube-system of the
+	// hub that the token is for.
 	TokenOfAnnotation = Prefix + "token-of"
 
-	// ManagedByLabel with the value ManagedByHansectl is on what hansectl makes. The hub writes only to kubeconfig Secrets that have it.
+	// ManagedByLabel with the value ManagedByHansectl is on what hansectl makes. The hub writes only to kubeconfig Secrets
+	// that have it.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// ObservedWithin is how old status.lastObservedTime of a MemberCluster may be while its watches deliver and a hub runs.
+	// ObservedWithin is how old status.lastObservedTime of a MemberCluster may be while its watches deliver and a hub
+	// runs.
 	ObservedWithin = time.Minute
-	// OfferAbandonAfter is how long a cluster has not been observed before messages offer to give up what it holds. That leaves copies behind for
-	// good, and most outages end sooner.
+	// OfferAbandonAfter is how long a cluster has not been observed before messages offer to give up what it holds. That
+	// leaves copies behind for good, and most outages end sooner.
 	OfferAbandonAfter = time.Hour
 )
 
-// MayBeLost says whether the cluster has not been observed for so long that messages may offer to give it up. One that never was observed
-// counts from when Ready became what it is.
+// MayBeLost says whether the cluster has not been observed for so long that messages may offer to give it up. For a
+// cluster that never was observed, the time begins with the last transition of its condition Ready.
 func (c *MemberCluster) MayBeLost(now time.Time) bool {
 	since := c.CreationTimestamp.Time
 	if ready := meta.FindStatusCondition(c.Status.Conditions, ConditionReady); ready != nil {

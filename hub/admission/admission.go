@@ -49,7 +49,8 @@ const (
 	reviewWithin = 8 * time.Second
 	// renderWithin of these is for rendering objects.
 	renderWithin = 4 * time.Second
-	// atOnce is how many reviews are made at a time, ofAuthor of them of one author, and ofNamespace of policies of one namespace. The others wait.
+	// atOnce is how many reviews are made at a time, ofAuthor of them of one author, and ofNamespace of policies of one
+	// namespace. The others wait.
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
@@ -129,7 +130,8 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
 }
 
-// parties are the author and, unless the policy is one of the cluster, its namespace. The API server is the one peer of all of them.
+// parties are the author and, unless the policy is one of the cluster, its namespace. The API server is the one peer of
+// all of them.
 func parties(user, namespace string) []turns.Party {
 	author := turns.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {

@@ -1,5 +1,5 @@
-// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and Prometheus the hub whose
-// metrics it reads; and the path by which the hub knows who may ask (path.go).
+// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and
+// Prometheus the hub whose metrics it reads; and the path by which the hub knows who may ask (path.go).
 //
 // The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the webhooks of one
 // ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is missing, so that no replica waits for

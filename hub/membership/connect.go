@@ -49,7 +49,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns what is known of the credentials in a kubeconfig; zero if it cannot be read, which the link says.
+// credentialOf returns what is known of the credentials in a kubeconfig; zero if it cannot be read, which the link
+// says.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {

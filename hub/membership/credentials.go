@@ -38,14 +38,14 @@ type Tokens interface {
 	Revoke(ctx context.Context, secret, uid string) error
 }
 
-// KeepTokens sets how tokens are made on a cluster, and where events go. Without it no credentials are renewed or revoked. It is to be called before
-// SetupWithManager.
+// KeepTokens sets how tokens are made on a cluster, and where events go. Without it no credentials are renewed or
+// revoked. It is to be called before SetupWithManager.
 func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorder events.EventRecorder) {
 	r.tokens, r.events = of, recorder
 }
 
-// credentials says until when the credentials in use are valid, revokes the token that they replaced, and renews them in time. Before the link has used any,
-// the status stays as it was.
+// credentials says until when the credentials in use are valid, revokes the token that they replaced, and renews them
+// in time. Before the link has used any, the status stays as it was.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -86,7 +86,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew asks the cluster for a new token if it is time, and writes it into the Secret. The link takes it up from there like any other.
+// renew asks the cluster for a new token if it is time, and writes it into the Secret. The link takes it up from there
+// like any other.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{
@@ -158,8 +159,8 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a cluster that leaves, as the last act there. It returns false while that is under way. A cluster that does not
-// answer or refuses holds up nothing: an event and the Secret on the hub say so.
+// revokeLast revokes the hub's token on a cluster that leaves, as the last act there. It returns false while that is
+// under way. A cluster that does not answer or refuses holds up nothing: an event and the Secret on the hub say so.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {

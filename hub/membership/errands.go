@@ -14,7 +14,8 @@ const (
 	errandLastTry  = 5 * time.Minute
 )
 
-// errands are what is done on members for the hub's credentials. They run beside the reconciles, which wait for no member.
+// errands are what is done on members for the hub's credentials. They run beside the reconciles, which wait for no
+// member.
 type errands struct {
 	now     func() time.Time
 	changed func(cluster string) // is told when one has ended
@@ -47,7 +48,8 @@ func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do begins an errand unless it runs, is done or waits for its next try. A cluster has one at a time: another one begins when that has ended.
+// do begins an errand unless it runs, is done or waits for its next try. A cluster has one at a time: another one
+// begins when that has ended.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestNote is that of an event, in characters: the API server refuses more than 1024 bytes, and four bytes are one character at most.
+// longestNote is that of an event, in characters: the API server refuses more than 1024 bytes, and four bytes are one
+// character at most.
 const longestNote = 256
 
 // news is one event about a cluster.
@@ -25,8 +26,9 @@ var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
 }
 
-// changes returns an event for each change between two statuses that an operator wants to hear of: the cluster was lost, or it is another one, its
-// credentials are refused or expire soon, and the end of these. A status that only says so in other words gives none.
+// changes returns an event for each change between two statuses that an operator wants to hear of: the cluster was
+// lost, or it is another one, its credentials are refused or expire soon, and the end of these. A status that only says
+// so in other words gives none.
 func changes(before, after []metav1.Condition, now time.Time) []news {
 	var out []news
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// longestRest is after how long the credentials of a cluster are looked at again, however far their end is: a timer may run late.
+// longestRest is after how long the credentials of a cluster are looked at again, however far their end is: a timer may
+// run late.
 const longestRest = time.Hour
 
 var (
@@ -24,7 +25,8 @@ var (
 type renewal struct {
 	cluster string
 	inUse   credential.Credential
-	// stored are the credentials of the Secret. They differ from those in use until the cluster has taken them; refused is true if it has not.
+	// stored are the credentials of the Secret. They differ from those in use until the cluster has taken them; refused is
+	// true if it has not.
 	stored  credential.Credential
 	refused bool
 	// ours is true if hansectl made the Secret.
@@ -72,7 +74,8 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon says of credentials that are not renewed until when they are valid and what to do. failure is that of the last try.
+// setExpireSoon says of credentials that are not renewed until when they are valid and what to do. failure is that of
+// the last try.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
@@ -124,8 +127,8 @@ func statusTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// replaced returns the Secret whose token was replaced by the credentials in use, nil if there is none. Credentials that a user put in the place of a token
-// revoke nothing.
+// replaced returns the Secret whose token was replaced by the credentials in use, nil if there is none. Credentials
+// that a user put in the place of a token revoke nothing.
 func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
 	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
 		return nil

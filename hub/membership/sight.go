@@ -12,12 +12,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// sightInterval is the least time between two writes that say no more than that a cluster was observed. With the time between two probes, the
-// time that is said is never as old as hubv1.ObservedWithin.
+// sightInterval is the least time between two writes that say no more than that a cluster was observed. With the time
+// between two probes, the time that is said is never as old as hubv1.ObservedWithin.
 const sightInterval = 30 * time.Second
 
-// sight says when the cluster was last observed: with whatever else is written, and else when that is due. It comes last, since it has to know
-// what the other steps have changed.
+// sight says when the cluster was last observed: with whatever else is written, and else when that is due. It comes
+// last, since it has to know what the other steps have changed.
 func (r *Reconciler) sight(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
 		return ctrl.Result{}, nil
@@ -37,7 +37,8 @@ func (r *Reconciler) sight(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), sightInterval) + rand.N(sightInterval/8)}, nil // clusters that joined together do not stay together
 }
 
-// sightDue is when the time of a cluster may be written for its own sake. A replica that took the cluster over knows of the last write only what it said.
+// sightDue is when the time of a cluster may be written for its own sake. A replica that took the cluster over knows of
+// the last write only what it said.
 func (r *Reconciler) sightDue(c *hubv1.MemberCluster) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +49,8 @@ func (r *Reconciler) sightDue(c *hubv1.MemberCluster) time.Time {
 	return last.Add(sightInterval)
 }
 
-// sighted is the time to be written for a cluster that was last heard at a time; nil if the one that is said is not older. due says that it is
-// worth a write of its own.
+// sighted is the time to be written for a cluster that was last heard at a time; nil if the one that is said is not
+// older. due says that it is worth a write of its own.
 func sighted(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
 	t := metav1.NewTime(heard).Rfc3339Copy()
 	if said != nil && !said.Before(&t) {

@@ -57,7 +57,8 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 	s.unchanged("a cluster that is away", func() { links.become(s.name, last) })
 }
 
-// What another replica, or the process before, wrote counts: a restart writes the time of each cluster once, if 30 s have passed.
+// What another replica, or the process before, wrote counts: a restart writes the time of each cluster once, if 30 s
+// have passed.
 func TestATimeOfSightThatIsDueIsWrittenByWhoTakesTheClusterOver(t *testing.T) {
 	s := newScene(t, "sights-taken")
 	s.ready("sights-taken-id")

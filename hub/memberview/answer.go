@@ -118,8 +118,8 @@ func accounts(w who) []turns.Party {
 	return []turns.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberTurn takes a turn of the member for objects that the user may get. Parties are the user, the namespace of its account, and those of the
-// objects.
+// memberTurn takes a turn of the member for objects that the user may get. Parties are the user, the namespace of its
+// account, and those of the objects.
 func (v *View) memberTurn(ctx context.Context, of *turns.Turns, q *question, objects ...placed) (free func(), err error) {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
@@ -260,7 +260,8 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// turnsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and it is held here.
+// turnsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and
+// it is held here.
 type turnsByName struct {
 	mu sync.Mutex
 	of map[string]*turns.Turns

@@ -1,5 +1,5 @@
-// Package memberview lets users look at copies on members, and remove copies that no binding claims, through the hub, which alone has credentials for
-// members. Every replica serves it over HTTPS.
+// Package memberview lets users look at copies on members, and remove copies that no binding claims, through the hub,
+// which alone has credentials for members. Every replica serves it over HTTPS.
 //
 //   - Nothing is changed anywhere but by Prune. What else is asked of a member are reads, and dry runs of what the hub itself would apply.
 //   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the MemberCluster, see prune.go.
@@ -89,19 +89,21 @@ type View struct {
 }
 
 const (
-	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children or list copies, which
-	// takes many requests. The others wait for up to waitForTurn.
+	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children
+	// or list copies, which takes many requests. The others wait for up to waitForTurn.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
 	waitForTurn   = 3 * time.Second
-	// accountsOfNamespace is how many of mostRequests are of the ServiceAccounts of one namespace: whoever may make one may make many.
+	// accountsOfNamespace is how many of mostRequests are of the ServiceAccounts of one namespace: whoever may make one
+	// may make many.
 	accountsOfNamespace = 16
-	// ofUser and ofNamespace are the parts of one user, and of one namespace by accounts and by objects, of mostPerMember and of mostTrees.
+	// ofUser and ofNamespace are the parts of one user, and of one namespace by accounts and by objects, of mostPerMember
+	// and of mostTrees.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown requests are examined at a time, ofPeer of them from one address, each for up to knownWithin. All users may come from the address
-	// of the hub's API server.
+	// mostUnknown requests are examined at a time, ofPeer of them from one address, each for up to knownWithin. All users
+	// may come from the address of the hub's API server.
 	mostUnknown = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second

@@ -206,8 +206,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds what the hub has of the object. If there is none, or the hub may not read it, no copy is newer by
-// its generation.
+// describeHubObject adds what the hub has of the object. If there is none, or the hub may not read it, no copy is newer
+// by its generation.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -286,7 +286,8 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 	return allowed, err
 }
 
-// resource is what a kind is called on the hub. A kind that the hub does not have needs the right to list every resource of its group.
+// resource is what a kind is called on the hub. A kind that the hub does not have needs the right to list every
+// resource of its group.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

@@ -121,7 +121,8 @@ type ShownCopy struct {
 type UnclaimedCopy struct {
 	ShownCopy
 	Created metav1.Time `json:"created"`
-	// Removal is what Prune does with the copy: Delete, or Orphan for definitions, namespaces and copies that were adopted.
+	// Removal is what Prune does with the copy: Delete, or Orphan for definitions, namespaces and copies that were
+	// adopted.
 	Removal hubv1.RemovalPolicy `json:"removal"`
 	// Newer is true if a later state of the hub wrote the copy. Prune holds it until the restore of the hub is accepted.
 	Newer bool `json:"newer,omitempty"`

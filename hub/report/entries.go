@@ -158,8 +158,8 @@ func (e *entry) progress() urgency {
 	return soon
 }
 
-// complete is true once every target has reported on the same content; targets that are away are not waited for, nor those that
-// report to other replicas, unless all do.
+// complete is true once every target has reported on the same content; targets that are away are not waited for, nor
+// those that report to other replicas, unless all do.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0

@@ -323,8 +323,8 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf a condition is there if it has an observedGeneration on every cluster that has reported, or is the hub's own. A cluster whose
-// conditions may be lost is taken to have it.
+// generationOf a condition is there if it has an observedGeneration on every cluster that has reported, or is the hub's
+// own. A cluster whose conditions may be lost is taken to have it.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {

@@ -21,8 +21,8 @@ type severity struct {
 // severities weigh the words of the vocabulary.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks weigh the words of a kind's own. What a cluster says that is away is the word Unknown, in the kind's spelling; without it the field is
-// left out then.
+// ranks weigh the words of a kind's own. What a cluster says that is away is the word Unknown, in the kind's spelling;
+// without it the field is left out then.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// What an expert says of a row, of the binding and of the whole merged status, for each situation: what a row says is made by package
-// health, as a member's replica makes it.
+// What an expert says of a row, of the binding and of the whole merged status, for each situation: what a row says is
+// made by package health, as a member's replica makes it.
 func TestSituationsOfOperators(t *testing.T) {
 	for _, s := range operators.Situations(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {

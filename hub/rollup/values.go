@@ -197,8 +197,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was said last. It is
-// there only if the status of every cluster that has reported has one: whoever does not say it has not seen it.
+// observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was
+// said last. It is there only if the status of every cluster that has reported has one: whoever does not say it has not
+// seen it.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)

@@ -77,8 +77,8 @@ func (c *drain) next() []key {
 	return out
 }
 
-// ask lets an object leave a cluster unless enough are on their way. One that is refused is woken when there is room. objects is how many the
-// cluster has.
+// ask lets an object leave a cluster unless enough are on their way. One that is refused is woken when there is room.
+// objects is how many the cluster has.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

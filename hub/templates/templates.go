@@ -57,8 +57,8 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached. Of the resources in namespaces, only objects in these
-// namespaces are templates.
+// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached. Of the resources in
+// namespaces, only objects in these namespaces are templates.
 func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = requestTimeout
@@ -195,7 +195,8 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content tells apart what a template says beside its status, in this process only. It is 0 if there is no such template.
+// Content tells apart what a template says beside its status, in this process only. It is 0 if there is no such
+// template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package turns bounds how much is done at a time, and how much of that is done for one party: a user, a namespace or a peer. So no party keeps
-// the others waiting.
+// Package turns bounds how much is done at a time, and how much of that is done for one party: a user, a namespace or a
+// peer. So no party keeps the others waiting.
 //
 // Not decided here: who the parties are, and how long a caller waits.
 package turns
@@ -34,9 +34,9 @@ func New(atOnce int) *Turns {
 	return &Turns{all: make(chan struct{}, atOnce), shares: map[Party]*share{}}
 }
 
-// Take waits for a turn, which counts as one of each of the parties, and returns what gives it back. ok is false if ctx ended before.
-// A caller that waits for one party has its turn of the parties before: the one that suffers from waiting stands first, such as a user before a
-// namespace that others use, too.
+// Take waits for a turn, which counts as one of each of the parties, and returns what gives it back. ok is false if ctx
+// ended before. A caller that waits for one party has its turn of the parties before: the one that suffers from waiting
+// stands first, such as a user before a namespace that others use, too.
 func (t *Turns) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
 	var taken []func()
 	giveBack = func() {

@@ -25,8 +25,8 @@ import (
 
 const theAccount = "system:serviceaccount:hanse-system:hanse"
 
-// policed is a world whose Applier has all rights on the member, and is bound by the admission policy of the member chart alone. hub is a client
-// with the same rights, as one who broke into the hub has it.
+// policed is a world whose Applier has all rights on the member, and is bound by the admission policy of the member
+// chart alone. hub is a client with the same rights, as one who broke into the hub has it.
 func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interface) {
 	t.Helper()
 	w = newWorld(t)

@@ -165,7 +165,8 @@ func (r *runner) discard(s *session) {
 	}
 }
 
-// verdictOn judges a probe. What other watches delivered since the probe before counts as heard, unless another cluster may have delivered it.
+// verdictOn judges a probe. What other watches delivered since the probe before counts as heard, unless another cluster
+// may have delivered it.
 func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool) {
 	expected := cmp.Or(r.want.expectedID, r.knownID)
 	switch {

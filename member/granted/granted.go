@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Rules are what the hub may do in one namespace of a member, those for the whole cluster included. The zero value stands for an answer that is
-// not complete: then everything may be allowed.
+// Rules are what the hub may do in one namespace of a member, those for the whole cluster included. The zero value
+// stands for an answer that is not complete: then everything may be allowed.
 type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}

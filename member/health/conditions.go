@@ -92,8 +92,8 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role is what a type of condition says of an object of this kind. A column that shows the condition as the status of the object makes it
-// speak for the whole.
+// role is what a type of condition says of an object of this kind. A column that shows the condition as the status of
+// the object makes it speak for the whole.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -112,8 +112,8 @@ type reader struct {
 // conditionsSay is what conditions say together.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if there is no condition that the vocabulary has; whole is true if one that speaks for the whole object is True,
-	// and sound if such a one or a part is.
+	// judged is false if there is no condition that the vocabulary has; whole is true if one that speaks for the whole
+	// object is True, and sound if such a one or a part is.
 	judged, whole, sound bool
 	// unread names the conditions that no word is known of and that are not True.
 	unread []string
@@ -187,8 +187,8 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 	}
 }
 
-// outdated is true if a condition is of an older generation: then the others may be of the old spec, too. Where neither the status nor the
-// conditions that count say of which generation they are, those that do not count speak for them.
+// outdated is true if a condition is of an older generation: then the others may be of the old spec, too. Where neither
+// the status nor the conditions that count say of which generation they are, those that do not count speak for them.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {

@@ -6,9 +6,10 @@
 //   - Words: phases, states and healths, and the printer columns of the kind that tell how an object fares.
 //   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has them.
 //
-// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. A status that says nothing
-// which is known is Unknown, never Healthy. The words that are known are in vocabulary.yaml, for package rollup as well. Kinds whose status
-// nobody writes are known by name. An object that is paused by its own spec is judged by the status that it has, of whatever generation.
+// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. A status
+// that says nothing which is known is Unknown, never Healthy. The words that are known are in vocabulary.yaml, for
+// package rollup as well. Kinds whose status nobody writes are known by name. An object that is paused by its own spec
+// is judged by the status that it has, of whatever generation.
 //
 // Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an operator reports the
 // same while a set starts, while it rolls and after pods were lost, and telling these apart needs a clock.
@@ -189,8 +190,8 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood says what was seen of a status that no convention reads: a word that the vocabulary does not have, else conditions and fields.
-// Values are those that a projection keeps: the message shall not change with each heartbeat.
+// notUnderstood says what was seen of a status that no convention reads: a word that the vocabulary does not have, else
+// conditions and fields. Values are those that a projection keeps: the message shall not change with each heartbeat.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {

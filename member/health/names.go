@@ -42,12 +42,14 @@ var counts = []string{
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }
 
-// countEndings are endings of names of counts, countBeginning is a beginning before a capital letter: numServeEndpoints.
+// countEndings are endings of names of counts, countBeginning is a beginning before a capital letter:
+// numServeEndpoints.
 var countEndings = []string{"Replicas", "Instances", "Workloads"}
 
 const countBeginning = "num"
 
-// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances, pendingWorkloads.
+// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances,
+// pendingWorkloads.
 func IsCount(name string) bool {
 	if rest, ok := strings.CutPrefix(name, countBeginning); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
 		return true

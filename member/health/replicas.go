@@ -8,8 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if there is nothing to compare.
-// What a status does not count is not missing: many operators leave out a number of which they do not know.
+// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if there
+// is nothing to compare. What a status does not count is not missing: many operators leave out a number of which they
+// do not know.
 func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	v = Verdict{Health: hubv1.HealthHealthy}
 	wanted, ok := integer(at(object, specReplicas))
@@ -38,8 +39,8 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	return v, judged
 }
 
-// byNestedReplicas compares the replicas that are ready with those that are there, in the objects and lists of a status: those of the
-// instance sets of a database.
+// byNestedReplicas compares the replicas that are ready with those that are there, in the objects and lists of a
+// status: those of the instance sets of a database.
 func byNestedReplicas(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		nested, _ := status[name].([]any)

@@ -26,8 +26,8 @@ func isSilent(gk schema.GroupKind) bool {
 	return ok && (kinds == nil || slices.Contains(kinds, gk.Kind))
 }
 
-// builtInGroups are the groups of Kubernetes itself. Objects of their kinds for which kstatus has no rule, such as an Ingress or a
-// ResourceQuota, are Healthy when they exist, unless their status says otherwise.
+// builtInGroups are the groups of Kubernetes itself. Objects of their kinds for which kstatus has no rule, such as an
+// Ingress or a ResourceQuota, are Healthy when they exist, unless their status says otherwise.
 var builtInGroups = []string{
 	"", "apps", "autoscaling", "batch", "extensions", "policy",
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",

@@ -88,7 +88,8 @@ const (
 	GoodWhenFalse Polarity = "GoodWhenFalse"
 )
 
-// typeMeaning is what the vocabulary says of one type of condition, and where in it: types that come first are shown first.
+// typeMeaning is what the vocabulary says of one type of condition, and where in it: types that come first are shown
+// first.
 type typeMeaning struct {
 	says    role
 	refuses bool
@@ -193,7 +194,8 @@ func PolarityOf(gk schema.GroupKind, condition string) Polarity {
 	return words.condition(gk, condition).folds
 }
 
-// WordRank orders words of phases, states and healths, whatever their case: the best is 0. ok is false for a word that is not known.
+// WordRank orders words of phases, states and healths, whatever their case: the best is 0. ok is false for a word that
+// is not known.
 func WordRank(word string) (rank int, ok bool) {
 	rank, ok = words.ranks[letters(word)]
 	return rank, ok

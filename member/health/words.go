@@ -15,8 +15,8 @@ import (
 // longestPhase is the longest text that is taken for a phase; what is longer is prose.
 const longestPhase = 128
 
-// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts if it says that something is on
-// its way, and words of failure wherever they are.
+// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts if it
+// says that something is on its way, and words of failure wherever they are.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -75,8 +75,8 @@ type wordsSay struct {
 	unread string
 }
 
-// byWords judges phases, states, healths, the columns of the kind, and fields with names like these. While conditions speak for the whole, a
-// phase that is on its way says nothing new; one of failure does, and so does a health.
+// byWords judges phases, states, healths, the columns of the kind, and fields with names like these. While conditions
+// speak for the whole, a phase that is on its way says nothing new; one of failure does, and so does a health.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {
@@ -119,7 +119,8 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 	return all
 }
 
-// namedLikePhase is true for updateStatus and readyToUse, and false for the states of what is over, such as lastBackupStatus.
+// namedLikePhase is true for updateStatus and readyToUse, and false for the states of what is over, such as
+// lastBackupStatus.
 func namedLikePhase(name string) bool {
 	for _, over := range []string{"last", "previous", "desired", "target"} {
 		if strings.HasPrefix(name, over) {

@@ -31,7 +31,8 @@ import (
 // linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Wishes and Clock.
+// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Wishes and
+// Clock.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// gather is how long changed wishes wait for others of the same kind: a change of a placement comes as one of each of its objects.
+	// gather is how long changed wishes wait for others of the same kind: a change of a placement comes as one of each of
+	// its objects.
 	gather = time.Second
 	// mostReread objects of a kind are asked for one by one in such a time.
 	mostReread = 50
@@ -22,9 +23,10 @@ const (
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind that are to be read by other wishes. Of an object only its observation is kept, so that it has to be asked
-// for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant with many does not hold up the others. For the rest
-// the kind is listed: the first time at once, and then once in relistEvery.
+// rereads are the objects of a kind that are to be read by other wishes. Of an object only its observation is kept, so
+// that it has to be asked for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant
+// with many does not hold up the others. For the rest the kind is listed: the first time at once, and then once in
+// relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
 	running bool // a round comes, or goes on
@@ -104,7 +106,8 @@ func (ob *Observer) relist(gvk schema.GroupVersionKind, r *rereads) {
 	ob.watches.Relist(gvk)
 }
 
-// split returns the objects to be asked for one by one, and how many are left. All objects of a namespace are among the former, or none is.
+// split returns the objects to be asked for one by one, and how many are left. All objects of a namespace are among the
+// former, or none is.
 func split(objects []types.NamespacedName) (few []types.NamespacedName, left int) {
 	byNamespace := map[string][]types.NamespacedName{}
 	for _, o := range objects {

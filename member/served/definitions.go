@@ -22,7 +22,8 @@ var (
 	definitions = definition.GroupVersion().WithResource("customresourcedefinitions")
 )
 
-// MetadataOnly returns a copy of a config whose clients are answered to lists and watches with the metadata of objects alone.
+// MetadataOnly returns a copy of a config whose clients are answered to lists and watches with the metadata of objects
+// alone.
 func MetadataOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

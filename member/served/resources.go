@@ -91,7 +91,8 @@ func (k *Kinds) Groups(ctx context.Context) ([]string, error) {
 	return groups, nil
 }
 
-// Listable returns the kinds of a group whose objects can be listed, each at the version that the member prefers. It asks the member each time.
+// Listable returns the kinds of a group whose objects can be listed, each at the version that the member prefers. It
+// asks the member each time.
 func (k *Kinds) Listable(ctx context.Context, group string) ([]Kind, error) {
 	versions := []string{"v1"}
 	if group != "" {

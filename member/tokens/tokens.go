@@ -1,8 +1,8 @@
 // Package tokens makes and revokes the hub's own tokens on one member.
 //
-// Every token is bound to a Secret in hanse-system of the member and ends with it. The Secret is empty: the member's API server looks only whether
-// it is there. Needed are the rights to make Secrets there, to delete those of package credential by name, and to request tokens of the hub's account.
-// Nothing is read.
+// Every token is bound to a Secret in hanse-system of the member and ends with it. The Secret is empty: the member's
+// API server looks only whether it is there. Needed are the rights to make Secrets there, to delete those of package
+// credential by name, and to request tokens of the hub's account. Nothing is read.
 package tokens
 
 import (
@@ -34,11 +34,12 @@ type Issuer struct {
 	hubUID types.UID
 }
 
-// New returns an Issuer that acts through the client of a member. hubUID tells an admin of the member which hub a Secret is of.
+// New returns an Issuer that acts through the client of a member. hubUID tells an admin of the member which hub a
+// Secret is of.
 func New(client dynamic.Interface, hubUID types.UID) *Issuer { return &Issuer{client, hubUID} }
 
-// Issue returns a token that is bound to a new Secret. The member may grant another life. Another hub may have Secrets there, so that none that exists is
-// taken or deleted.
+// Issue returns a token that is bound to a new Secret. The member may grant another life. Another hub may have Secrets
+// there, so that none that exists is taken or deleted.
 func (i *Issuer) Issue(ctx context.Context, life time.Duration) (string, error) {
 	secret, err := i.makeSecret(ctx)
 	if err != nil {
@@ -88,7 +89,8 @@ func (i *Issuer) request(ctx context.Context, bound *unstructured.Unstructured, 
 	return token, nil
 }
 
-// Revoke deletes a Secret, and with it every token that is bound to it. With a uid another Secret of that name is left alone.
+// Revoke deletes a Secret, and with it every token that is bound to it. With a uid another Secret of that name is left
+// alone.
 func (i *Issuer) Revoke(ctx context.Context, secret, uid string) error {
 	options := metav1.DeleteOptions{}
 	if uid != "" {

@@ -179,7 +179,8 @@ func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }
 
-// isSight is true for what replicas write to say when they last observed a member: each of its MemberClusters every 30 s.
+// isSight is true for what replicas write to say when they last observed a member: each of its MemberClusters every 30
+// s.
 func isSight(resource string) bool { return resource == "memberclusters.hanse.dev" }
 
 func isEvent(resource string) bool {

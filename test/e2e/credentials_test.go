@@ -110,8 +110,8 @@ func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 }
 
-// TestATokenIsRotatedThroughTheLink joins a member as hansectl does, and has the hub replace its token. The member refuses the one before, and no kind is
-// listed anew.
+// TestATokenIsRotatedThroughTheLink joins a member as hansectl does, and has the hub replace its token. The member
+// refuses the one before, and no kind is listed anew.
 func TestATokenIsRotatedThroughTheLink(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -132,7 +132,8 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	})
 }
 
-// joined is how long the first objects of a cluster may take: in a whole run, large definitions that were placed everywhere go there first.
+// joined is how long the first objects of a cluster may take: in a whole run, large definitions that were placed
+// everywhere go there first.
 const joined = 3 * normal
 
 // joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says.

@@ -20,7 +20,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS under the CA of the webhook, to whom the chart's reader role is bound.
+// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS under the CA of the webhook, to whom
+// the chart's reader role is bound.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	ctx := t.Context()
 	h, err := suite.StartHub(ctx, "hub-metrics", "--metrics-secure=true")
@@ -80,7 +81,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// metricsClient trusts as the chart's ServiceMonitor does: the CA in the Secret, which is read anew, and the name of the Service.
+// metricsClient trusts as the chart's ServiceMonitor does: the CA in the Secret, which is read anew, and the name of
+// the Service.
 func metricsClient(ctx context.Context) (*http.Client, error) {
 	var secret corev1.Secret
 	if err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret); err != nil {

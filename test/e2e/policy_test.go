@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub acts with the token of the hub's account on the member whose chart has the policy. The account was
-// granted ConfigMaps there.
+// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub acts with the token of the hub's account on the member whose chart
+// has the policy. The account was granted ConfigMaps there.
 func TestAMembersPolicyBoundsAStolenAccountAndNotTheHub(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[policed]

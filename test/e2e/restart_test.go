@@ -73,7 +73,8 @@ func isApart(resource string) bool {
 	return strings.HasPrefix(resource, "leases") || strings.HasPrefix(resource, "events") || strings.HasPrefix(resource, "apiServer")
 }
 
-// beyondSights takes from the writes of MemberClusters within a time those that say when each was last observed: one each in 30 s, and one more.
+// beyondSights takes from the writes of MemberClusters within a time those that say when each was last observed: one
+// each in 30 s, and one more.
 func beyondSights(resource string, writes float64, within time.Duration) float64 {
 	if resource != "memberclusters.hanse.dev" {
 		return writes

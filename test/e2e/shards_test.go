@@ -393,7 +393,8 @@ func (l *load) bindings(t *testing.T) map[string]hubv1.BindingStatus {
 	return out
 }
 
-// writes counts what reached the hub's etcd so far beside Leases, Events and MemberClusters, which are written as time goes by.
+// writes counts what reached the hub's etcd so far beside Leases, Events and MemberClusters, which are written as time
+// goes by.
 func writes(t *testing.T) float64 {
 	t.Helper()
 	all, err := suite.HubWrites(t.Context())

@@ -15,8 +15,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNothingIsLiveThatNobodyHears stops a member for a while, and kills the hub before somebody changes a ConfigMap, which has no generation
-// that would tell.
+// TestNothingIsLiveThatNobodyHears stops a member for a while, and kills the hub before somebody changes a ConfigMap,
+// which has no generation that would tell.
 func TestNothingIsLiveThatNobodyHears(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	place(t, ns, "settings", hubv1.ResourceSelector{Kind: "ConfigMap", Name: "settings"}, hubv1.PlacementSpec{Clusters: everyCluster()})

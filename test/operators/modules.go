@@ -30,8 +30,8 @@ type module struct {
 //go:embed definitions/*.yaml
 var own embed.FS
 
-// Definitions are those of the samples' and situations' kinds: those of the operators' modules, and ours of kinds whose operators have none.
-// The modules are downloaded once and kept in Go's module cache. A short test run is skipped.
+// Definitions are those of the samples' and situations' kinds: those of the operators' modules, and ours of kinds whose
+// operators have none. The modules are downloaded once and kept in Go's module cache. A short test run is skipped.
 func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	if testing.Short() {

@@ -32,8 +32,8 @@ type Situation struct {
 	Clusters map[string]Report `json:"clusters"`
 	// Healthy is the binding's condition.
 	Healthy string `json:"healthy"`
-	// Merged is the whole status of the hub object: no field may be missing, and none may be there beside these. Its conditions are a
-	// map of their types to their values.
+	// Merged is the whole status of the hub object: no field may be missing, and none may be there beside these. Its
+	// conditions are a map of their types to their values.
 	Merged map[string]any `json:"merged,omitempty"`
 	// Generations are the types of the merged conditions that have an observedGeneration, beside the hub's own.
 	Generations []string `json:"generations,omitempty"`

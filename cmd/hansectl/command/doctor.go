@@ -131,7 +131,8 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	}
 }
 
-// checkWebhook looks at the configuration of the webhook and asks it, by a dry run, about a placement that nobody makes.
+// checkWebhook looks at the configuration of the webhook and creates a placement as a dry run, which the webhook
+// reviews.
 func checkWebhook(ctx context.Context, c client.Client) []view.Check {
 	var config admissionv1.ValidatingWebhookConfiguration
 	err := c.Get(ctx, client.ObjectKey{Name: hubName}, &config)

@@ -29,8 +29,8 @@ type drain struct {
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and what was blocked may just
-	// have got a place.
+	// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and
+	// what was blocked may just have got a place.
 	blockedFor = 5 * time.Second
 	// namedLeft is how many of the objects are named that are left on a cluster.
 	namedLeft = 50
@@ -75,7 +75,8 @@ Exit code 0: every object was moved. 3: objects are left that cannot be moved; t
 	return cmd
 }
 
-// run asks for the drain of every cluster before it waits for the first, so that nothing moves from one of them to another.
+// run asks for the drain of every cluster before it waits for the first, so that nothing moves from one of them to
+// another.
 func (d *drain) run(ctx context.Context) error {
 	hub, _, err := d.hub.connect()
 	if err != nil {

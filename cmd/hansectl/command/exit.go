@@ -2,7 +2,8 @@ package command
 
 import "errors"
 
-// Exit codes: 0 is success, 1 any error, 2 wrong usage. What others mean, and another meaning of 1, the command's own help says.
+// Exit codes: 0 is success, 1 any error, 2 wrong usage. What others mean, and another meaning of 1, the command's own
+// help says.
 
 // ExitError is the result of a command whose exit code says more than that it failed.
 type ExitError struct {

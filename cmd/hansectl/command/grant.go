@@ -33,7 +33,7 @@ type grants struct {
 	listWorkloads bool
 }
 
-// grantVerbs are those that the hub needs on a kind that it writes.
+// grantVerbs are the verbs that the hub needs on a kind that it writes.
 var grantVerbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 // kindGrant is one resource that the hub may write.
@@ -74,7 +74,8 @@ func (c grantChange) any() bool {
 	return len(c.add)+len(c.remove) > 0 || c.createNamespaces != nil || c.listWorkloads != nil
 }
 
-// rules are those of a ClusterRole that has these rules until now; nil if it is new. Rules that hansectl does not know stay.
+// rules are those of a ClusterRole that has these rules until now; nil if it is new. Rules that hansectl does not know
+// stay.
 func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	g, others := readGrants(before)
 	if before == nil {
@@ -162,8 +163,8 @@ var (
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
-// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as it is. granted are the kinds
-// that the hub may write then; nil if that is not known.
+// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as
+// it is. granted are the kinds that the hub may write then; nil if that is not known.
 func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (granted []string, err error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	err = m.Get(ctx, client.ObjectKeyFromObject(account), account)
@@ -229,7 +230,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	})
 }
 
-// sayChanges names the kinds that were added and taken away, and those that are granted now.
+// sayChanges names the kinds that were added and taken away, and all kinds that are granted now.
 func sayChanges(w io.Writer, before, now []string) {
 	for _, kind := range now {
 		if !slices.Contains(before, kind) {

@@ -22,8 +22,8 @@ var (
 	errAmbiguous = errors.New("several groups have it: name one")
 )
 
-// resolveGrants completes kinds by what the member serves, and else the hub: singulars, short names and groups that are left out. notes are about
-// kinds that the member does not serve yet.
+// resolveGrants completes kinds by what the member serves, and else the hub: singulars, short names and groups that are
+// left out. notes are about kinds that the member does not serve yet.
 func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGrant, notes []string, err error) {
 	for _, k := range kinds {
 		found, err := servedAs(member, k)
@@ -71,8 +71,9 @@ func joined(kinds []kindGrant) string {
 	return strings.Join(texts, ", ")
 }
 
-// lackingGrants are the kinds that placements want on a cluster and that are not granted there, with the placements that want them. Placements with an
-// expression are taken to want every cluster; kinds that the hub does not serve are left out.
+// lackingGrants are the kinds that placements want on a cluster and that are not granted there, with the placements
+// that want them. Placements with an expression are taken to want every cluster; kinds that the hub does not serve are
+// left out.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {

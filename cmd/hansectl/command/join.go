@@ -257,7 +257,8 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// prepare makes the account on the member and grants what the user wants to. It returns what is granted then; nil if that is not known.
+// prepare makes the account on the member and grants what the user wants to. It returns what is granted then; nil if
+// that is not known.
 func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted []string, err error) {
 	var notes []string
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
@@ -272,7 +273,8 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 	return granted, nil
 }
 
-// sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements is told nothing.
+// sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements
+// is told nothing.
 func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted []string) {
 	cluster := wanted.DeepCopy()
 	if existing != nil {

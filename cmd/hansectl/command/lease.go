@@ -35,9 +35,11 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 }
 
 const (
-	// silentAfter is how old the hub's Lease may be. A hub renews it every 0.75 s, and a replica that is killed is replaced within 17 s.
+	// silentAfter is how old the hub's Lease may be. A hub renews it every 0.75 s, and a replica that is killed is
+	// replaced within 17 s.
 	silentAfter = 15 * time.Second
-	// renewedWithin is how long a Lease that looks that old is watched before no hub runs: the user's clock is not the hub's.
+	// renewedWithin is how long a Lease that looks that old is watched before no hub runs: the user's clock is not the
+	// hub's.
 	renewedWithin = 2 * time.Second
 )
 

@@ -87,8 +87,8 @@ func (h *hub) problems(ctx context.Context, out output, limit int) error {
 	return out.print(h.streams.Out, found.Worst(limit))
 }
 
-// eachPolicy reads the conditions of the policies of a namespace, or of all and those without a namespace. Those that the user may not list are left
-// out, with a warning.
+// eachPolicy reads the conditions of all policies of a namespace. Without a namespace it reads those of all namespaces,
+// and cluster-scoped policies. Policies that the user may not list are left out, with a warning.
 func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	kinds := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
 	if namespace == "" {

@@ -20,7 +20,8 @@ const (
 	secretKey = "kubeconfig"
 	// clusterIDAnnotation on the Secret says which cluster it is for, so that a later unjoin touches no other one.
 	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
-	// serverAnnotation on the Secret has the address in its kubeconfig, which a later rotate keeps: the Secret is not read back.
+	// serverAnnotation on the Secret has the address in its kubeconfig, which a later rotate keeps: the Secret is not read
+	// back.
 	serverAnnotation = hubv1.Prefix + "server"
 )
 

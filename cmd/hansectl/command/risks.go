@@ -66,7 +66,8 @@ var otherRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
 }
 
-// risks says which of the rules, in all namespaces, make an administrator of whoever has them. Rules for named objects are not asked.
+// risks says which of the rules, in all namespaces, make an administrator of whoever has them. Rules for named objects
+// are not asked.
 func risks(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	add := func(text string) {

@@ -153,7 +153,8 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// awaitCredentials waits until the hub uses the credentials that are wanted and, as far as it may, has revoked those before.
+// awaitCredentials waits until the hub uses the credentials that are wanted and, as far as it may, has revoked those
+// before.
 func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, name string, timeout time.Duration, wanted func(*hubv1.CredentialsStatus) bool) error {
 	state, err := await(ctx, out, timeout, func(ctx context.Context) (string, bool, error) {
 		m, err := readCluster(ctx, hub, name)

@@ -195,7 +195,8 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	return found, nil
 }
 
-// digests are those of what the hub would send for an object now, by cluster. There are none if the user may not see all that decides.
+// digests are those of what the hub would send for an object now, by cluster. There are none if the user may not see
+// all that decides.
 func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) (map[string]string, error) {
 	spec, id := binding.BindingSpec(), hubv1.ObjectOf(binding)
 	if object.GetUID() != spec.ObjectRef.UID {

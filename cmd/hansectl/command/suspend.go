@@ -131,7 +131,8 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	return nil
 }
 
-// apply changes what the flags name; without flags that is scheduling and dispatching, and for resume the clusters, too.
+// apply changes what the flags name; without flags that is scheduling and dispatching, and for resume the clusters,
+// too.
 func (s *suspension) apply(p *hubv1.SuspendPolicy) {
 	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0
 	if s.scheduling || all {

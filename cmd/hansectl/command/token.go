@@ -28,8 +28,8 @@ type issued struct {
 	credential.Credential
 }
 
-// token makes a token of the hub's account that ends with a new Secret. inUse is the Secret of the token that the hub uses, if it is known. The
-// server may grant another lifetime.
+// token makes a token of the hub's account that ends with a new Secret. inUse is the Secret of the token that the hub
+// uses, if it is known. The server may grant another lifetime.
 func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Duration, hubUID types.UID, inUse string) (issued, error) {
 	secret, err := m.tokenSecret(ctx, w, hubUID, inUse)
 	if err != nil {
@@ -47,7 +47,8 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
-// tokenSecret makes an empty Secret that a token can be bound to. If there is no room for it, those of this hub that are not in use go.
+// tokenSecret makes an empty Secret that a token can be bound to. If there is no room for it, those of this hub that
+// are not in use go.
 func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
 	for range 2 {
 		for _, name := range credential.TokenSecrets {
@@ -72,8 +73,8 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
 }
 
-// revokeOthers deletes the Secrets on the member that tokens of this hub are bound to, but for one. A Secret with a token that does not expire goes as well
-// if hansectl made it.
+// revokeOthers deletes the Secrets on the member that tokens of this hub are bound to, but for one. A Secret with a
+// token that does not expire goes as well if hansectl made it.
 func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
 	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
 		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})

@@ -61,7 +61,8 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
-// unclaimed asks for the copies that no binding claims on these clusters, or on all. faults are those of clusters that could not be asked.
+// unclaimed asks for the copies that no binding claims on these clusters, or on all. faults are those of clusters that
+// could not be asked.
 func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if len(clusters) == 0 {
 		if clusters, err = memberNames(ctx, c); err != nil {

@@ -206,7 +206,8 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	return err
 }
 
-// tokenKept says whether the hub's token on the member stays valid. The hub has noted on the Secret whether it has revoked it.
+// tokenKept says whether the hub's token on the member stays valid. The hub has noted on the Secret whether it has
+// revoked it.
 func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (string, error) {
 	if secret == nil {
 		return "", nil

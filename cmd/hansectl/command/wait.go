@@ -147,7 +147,8 @@ func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (str
 	return "nothing is left of it", true
 }
 
-// onEveryCluster is done when every cluster that the hub has chosen holds the newest generation, and for the aim healthy is Healthy.
+// onEveryCluster is done when every cluster that the hub has chosen holds the newest generation, and for the aim
+// healthy is Healthy.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
 	all, good, first := 0, 0, ""
 	for _, target := range binding.BindingSpec().Clusters {

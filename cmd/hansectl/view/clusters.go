@@ -32,7 +32,8 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 	// ClusterID is the uid of the cluster's namespace kube-system.
 	ClusterID string `json:"clusterID,omitempty"`
-	// LastObservedTime is when the hub last observed the cluster, as far as it has said. Live is true while the hub observes it.
+	// LastObservedTime is when the hub last observed the cluster, as far as it has said. Live is true while the hub
+	// observes it.
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
@@ -45,11 +46,12 @@ type Cluster struct {
 	Draining bool `json:"draining,omitempty"`
 	// Drain counts what a drain has left; nil if the cluster is not drained, or the hub has not counted yet.
 	Drain *hubv1.DrainStatus `json:"drain,omitempty"`
-	// Taints are those of the MemberCluster, and those that the hub has added.
+	// Taints are the taints of spec and the taints that the hub has added.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Clusters returns the members by name. objects counts per cluster; nil if that is not known. silence is nil while a hub runs.
+// Clusters returns the members by name. objects counts per cluster; nil if that is not known. silence is nil while a
+// hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {

@@ -71,13 +71,15 @@ func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 }
 
 const (
-	// clockTolerance is how much a clock may differ: a hub renews its Lease every 0.75 s, and tokens and certificates are valid from the time of their issuer.
+	// clockTolerance is how much a clock may differ: a hub renews its Lease every 0.75 s, and tokens and certificates are
+	// valid from the time of their issuer.
 	clockTolerance = 5 * time.Second
 	// soon is how long before its end a certificate or credential is warned of.
 	soon = 7 * 24 * time.Hour
 )
 
-// CheckClock compares the user's clock with that of the replica that leads. renewed is when it last renewed its Lease, by its clock.
+// CheckClock compares the user's clock with that of the replica that leads. renewed is when it last renewed its Lease,
+// by its clock.
 func CheckClock(renewed, now time.Time) Check {
 	if ahead := renewed.Sub(now); ahead > clockTolerance {
 		return Check{

@@ -40,7 +40,7 @@ type ObjectSummary struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Placement string `json:"placement"`
-	// Desired clusters are those that shall hold it.
+	// Desired is how many clusters shall hold the object.
 	Desired int32 `json:"desired"`
 	Applied int32 `json:"applied"`
 	Healthy int32 `json:"healthy"`

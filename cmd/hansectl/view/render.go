@@ -99,8 +99,9 @@ func Render(in RenderInput) Renderings {
 	return out
 }
 
-// Digests by cluster are those of what the hub would send now, as far as that can be known outside of the hub: those of Secrets are keyed. What a
-// cluster has no fields for, and prefixes of metadata that the hub leaves out by a flag, are taken for sent.
+// Digests by cluster are those of what the hub would send now, as far as that can be known outside of the hub: those of
+// Secrets are keyed. What a cluster has no fields for, and prefixes of metadata that the hub leaves out by a flag, are
+// taken for sent.
 func Digests(in RenderInput, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {

@@ -23,7 +23,8 @@ var colours = map[string]string{
 	"Degraded": red, "False": red, "Failed": red,
 }
 
-// paint gives a cell that is padded already its colour. A state of which only the last is known ends in a question mark.
+// paint gives a cell that is padded already its colour. A state of which only the last is known ends in a question
+// mark.
 func (s *Screen) paint(cell, padded string) string {
 	colour := colours[strings.TrimSuffix(cell, "?")]
 	if s == nil || !s.Colours || colour == "" {

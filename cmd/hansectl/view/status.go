@@ -136,7 +136,8 @@ type Wait struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// Away is true if the cluster does not answer.
 	Away bool `json:"away,omitempty"`
-	// MayBeLost is true if it has not been observed for an hour although a hub runs: only then it is offered to give it up.
+	// MayBeLost is true if it has not been observed for an hour although a hub runs: only then it is offered to give it
+	// up.
 	MayBeLost bool `json:"mayBeLost,omitempty"`
 }
 
@@ -147,10 +148,12 @@ type StatusInput struct {
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
 	Members []hubv1.MemberCluster
-	// Silence is nil while a hub runs. During one, Digests by cluster are those of what the hub would send now, as far as that is known.
+	// Silence is nil while a hub runs. During one, Digests by cluster are those of what the hub would send now, as far as
+	// that is known.
 	Silence *Silence
 	Digests map[string]string
-	// Blind is true if the user may not see whether a hub runs: then only a cluster that says when it was observed can be live.
+	// Blind is true if the user may not see whether a hub runs: then only a cluster that says when it was observed can be
+	// live.
 	Blind bool
 	Now   time.Time
 }
@@ -244,15 +247,15 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
 	row.overdue = m != nil && overdue(m, now)
-	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the hub still waits whether the cluster comes back, or nobody looks
+	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the cluster may come back in a moment, or no hub runs
 		row.LastObservedTime = row.sight
 	}
 	row.Ready, row.Replicas = rollup.Replicas(r.Observed)
 	return row
 }
 
-// during dates a row that would be live if a hub ran, and takes back what it says of Applied unless digest shows that it still holds: digest is
-// that of what the hub would send now, or empty.
+// during dates a row that would be live if a hub ran, and takes back what it says of Applied unless digest shows that
+// it still holds: digest is that of what the hub would send now, or empty.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {
