@@ -522,6 +522,17 @@ type PlacementObject interface {
 	IsEnforced() bool
 }
 
+// RemovalHeldOf is status.removalHeld of a placement or a MemberCluster. It is nil for any other object.
+func RemovalHeldOf(o metav1.Object) *RemovalHeld {
+	switch o := o.(type) {
+	case PlacementObject:
+		return o.PlacementStatus().RemovalHeld
+	case *MemberCluster:
+		return o.Status.RemovalHeld
+	}
+	return nil
+}
+
 var (
 	_ PlacementObject = &Placement{}
 	_ PlacementObject = &ClusterPlacement{}

@@ -138,6 +138,32 @@ func (v *View) memberTurn(ctx context.Context, of *turns.Turns, q *question, obj
 	return takeTurn(ctx, of, parties...)
 }
 
+// member takes turns of the member for objects that the user may get, and returns the member with what gives the turns
+// back. Slow questions take a turn of those that are slow, too.
+func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (m Member, free func(), err error) {
+	free, err = v.memberTurn(ctx, v.members.get(q.cluster), q, objects...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slow {
+		ofMember := free
+		ofSlow, err := v.memberTurn(ctx, v.trees, q, objects...)
+		if err != nil {
+			ofMember()
+			return nil, nil, err
+		}
+		free = func() {
+			ofSlow()
+			ofMember()
+		}
+	}
+	if m, err = v.opts.Members(q.cluster); err != nil {
+		free()
+		return nil, nil, err
+	}
+	return m, free, nil
+}
+
 // body reads that of a request, which is not waited for: whoever sends slowly holds what others could use.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)

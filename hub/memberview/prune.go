@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/source"
@@ -38,17 +37,11 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&UnclaimedRequest{}); err != nil {
 		return nil, err
 	}
-	for _, t := range []*turns.Turns{v.members.get(q.cluster), v.trees} {
-		free, err := v.memberTurn(ctx, t, q)
-		if err != nil {
-			return nil, err
-		}
-		defer free()
-	}
-	m, err := v.opts.Members(q.cluster)
+	m, free, err := v.member(ctx, q, true)
 	if err != nil {
 		return nil, err
 	}
+	defer free()
 	epochs, rights, hidden := v.opts.Epochs.Current(), v.listRights(q.who), 0
 	asking, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
@@ -141,15 +134,11 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	case !allowed:
 		return nil, apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb prune on it", q.who.name))
 	}
-	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q)
+	m, free, err := v.member(ctx, q, false)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	m, err := v.opts.Members(q.cluster)
-	if err != nil {
-		return nil, err
-	}
 	working, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
 	rights, answer := v.listRights(q.who), PruneAnswer{}

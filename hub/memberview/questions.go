@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -23,15 +22,11 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q, p)
+	m, free, err := v.member(ctx, q, false, p)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	m, err := v.opts.Members(q.cluster)
-	if err != nil {
-		return nil, err
-	}
 	ref := p.binding.BindingSpec().ObjectRef
 	intent := member.ViewIntent{GVK: ref.GroupVersionKind(), Owner: p.id, OwnerUID: ref.UID}
 	if row := p.binding.BindingStatus().Row(q.cluster); row != nil {
@@ -64,15 +59,11 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err := readable(policies); err != nil {
 		return nil, err
 	}
-	free, err := v.memberTurn(ctx, v.members.get(q.cluster), q, p)
+	m, free, err := v.member(ctx, q, false, p)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	m, err := v.opts.Members(q.cluster)
-	if err != nil {
-		return nil, err
-	}
 	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, policies)
 	if err != nil {
 		return nil, v.unlessAway(err)
@@ -159,17 +150,11 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	if len(owners) == 0 {
 		return answer, nil
 	}
-	for _, t := range []*turns.Turns{v.members.get(q.cluster), v.trees} {
-		free, err := v.memberTurn(ctx, t, q, allowed...)
-		if err != nil {
-			return nil, err
-		}
-		defer free()
-	}
-	m, err := v.opts.Members(q.cluster)
+	m, free, err := v.member(ctx, q, true, allowed...)
 	if err != nil {
 		return nil, err
 	}
+	defer free()
 	found := m.Children(ctx, owners)
 	for i := range answer.Objects {
 		if uid := answer.Objects[i].UID; uid != "" {

@@ -139,17 +139,6 @@ func (s *Scheduler) ownerObject(ctx context.Context, o owner) client.Object {
 	return into
 }
 
-// heldOf is what the status of an owner says of held removals.
-func heldOf(o client.Object) *hubv1.RemovalHeld {
-	switch o := o.(type) {
-	case hubv1.PlacementObject:
-		return o.PlacementStatus().RemovalHeld
-	case *hubv1.MemberCluster:
-		return o.Status.RemovalHeld
-	}
-	return nil
-}
-
 // withHeldRemovals are the owners whose status says that removals are held.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
 	var out []owner
@@ -158,7 +147,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
 		return nil // the cache is ending: so is this process
 	}
 	for _, p := range placements {
-		if heldOf(p) != nil {
+		if hubv1.RemovalHeldOf(p) != nil {
 			out = append(out, ownerOf(refTo(p)))
 		}
 	}
@@ -167,7 +156,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
 		return nil
 	}
 	for i := range clusters.Items {
-		if heldOf(&clusters.Items[i]) != nil {
+		if hubv1.RemovalHeldOf(&clusters.Items[i]) != nil {
 			out = append(out, owner{Kind: memberClusterKind, Name: clusters.Items[i].Name})
 		}
 	}
@@ -197,5 +186,5 @@ func (r ownerReader) shown(o owner) (*hubv1.RemovalHeld, string) {
 	if found == nil {
 		return nil, ""
 	}
-	return heldOf(found), found.GetAnnotations()[hubv1.ConfirmRemovalAnnotation]
+	return hubv1.RemovalHeldOf(found), found.GetAnnotations()[hubv1.ConfirmRemovalAnnotation]
 }

@@ -53,12 +53,11 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 // object is an empty object of the kind, nil if removals of the kind are never held.
 func (c *confirmation) object() client.Object {
 	switch c.kind {
-	case "placement", "placements", "pl":
-		return &hubv1.Placement{}
-	case "clusterplacement", "clusterplacements", "cpl":
-		return &hubv1.ClusterPlacement{}
 	case "membercluster", "memberclusters", "mcl":
 		return &hubv1.MemberCluster{}
+	}
+	if p := emptyPlacement(c.kind); p != nil {
+		return p
 	}
 	return nil
 }
@@ -84,7 +83,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", named, err)
 	}
-	held := heldRemoval(object)
+	held := hubv1.RemovalHeldOf(object)
 	if held == nil {
 		says(c.hub.streams.Out, named, "holds no removal")
 		return nil
@@ -108,16 +107,6 @@ func (c *confirmation) run(ctx context.Context) error {
 		return fmt.Errorf("confirming removal %s of %s: %w", held.ID, named, err)
 	}
 	says(c.hub.streams.Out, named, "removal %s confirmed: %s are deleted within seconds", held.ID, counted(int(held.Copies), "copy"))
-	return nil
-}
-
-func heldRemoval(o client.Object) *hubv1.RemovalHeld {
-	switch o := o.(type) {
-	case hubv1.PlacementObject:
-		return o.PlacementStatus().RemovalHeld
-	case *hubv1.MemberCluster:
-		return o.Status.RemovalHeld
-	}
 	return nil
 }
 

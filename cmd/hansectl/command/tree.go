@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -86,28 +85,14 @@ func (t *tree) run(ctx context.Context, name string) error {
 // find reads the placement that is meant.
 func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.PlacementObject, error) {
 	kind, name, named := strings.Cut(text, "/")
-	var p hubv1.PlacementObject = &hubv1.Placement{}
-	key := types.NamespacedName{Name: text}
-	if named {
-		key.Name = name
-		switch strings.ToLower(kind) {
-		case "clusterplacement", "clusterplacements", "cpl":
-			p = &hubv1.ClusterPlacement{}
-		case "placement", "placements", "pl":
-		default:
-			return nil, fmt.Errorf("%q is no kind of placement: want placement or clusterplacement", kind)
-		}
+	if !named {
+		kind, name = "placement", text
 	}
-	if _, namespaced := p.(*hubv1.Placement); namespaced {
-		var err error
-		if key.Namespace, _, err = t.hub.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
-			return nil, fmt.Errorf("finding the namespace: %w", err)
-		}
+	p := emptyPlacement(kind)
+	if p == nil {
+		return nil, fmt.Errorf("%q is no kind of placement: want placement or clusterplacement", kind)
 	}
-	if err := c.Get(ctx, key, p); err != nil {
-		return nil, fmt.Errorf("reading the placement %s: %w", key, err)
-	}
-	return p, nil
+	return p, t.hub.readPlacement(ctx, c, p, name)
 }
 
 func placementKind(p hubv1.PlacementObject) string {
