@@ -149,7 +149,10 @@ func (r *Result) derive() {
 		r.Isolation[i].P99OverAlone = r.p99Over(alone, r.Isolation[i])
 	}
 	for i := range r.Neighbours {
-		r.Neighbours[i].P50Ratio = round(r.Neighbours[i].Create.P50 / r.Neighbours[0].Create.P50)
+		n, calm := &r.Neighbours[i], r.Neighbours[0]
+		n.P50OverRaw = round(n.Create.P50 / n.Raw.P50)
+		n.P50Ratio = round(n.Create.P50 / n.Raw.P50 / (calm.Create.P50 / calm.Raw.P50))
+		n.P50OverUndisturbed = round(n.Create.P50 / calm.Create.P50)
 	}
 	for i := range r.Phases {
 		p := &r.Phases[i]

@@ -156,14 +156,16 @@ func (r *Result) neighbours(b *strings.Builder) {
 	if len(r.Neighbours) == 0 {
 		return
 	}
-	row(b, "scenario", "single create p50 / p99", "raw p50 / p99", "p50 over undisturbed", "statuses a second of the noisy tenant")
-	row(b, slices.Repeat([]string{"---"}, 5)...)
+	row(b, "scenario", "single create p50 / p99", "raw p50 / p99", "p50 over raw", "that over undisturbed", "p50 over undisturbed",
+		"statuses a second of the noisy tenant")
+	row(b, slices.Repeat([]string{"---"}, 7)...)
 	for _, n := range r.Neighbours {
 		statuses := "-"
 		if n.StatusesPerSecond > 0 {
 			statuses = fmt.Sprintf("%.0f", n.StatusesPerSecond)
 		}
-		row(b, n.Scenario, quantiles(n.Create), quantiles(n.Raw), fmt.Sprintf("%.2f", n.P50Ratio), statuses)
+		row(b, n.Scenario, quantiles(n.Create), quantiles(n.Raw), fmt.Sprintf("%.2f", n.P50OverRaw), fmt.Sprintf("%.2f", n.P50Ratio),
+			fmt.Sprintf("%.2f", n.P50OverUndisturbed), statuses)
 	}
 }
 

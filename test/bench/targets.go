@@ -57,7 +57,7 @@ func (r *Result) targets() []target {
 	}
 	out = append(out, r.memoryTargets()...)
 	if len(r.Neighbours) > 0 {
-		out = append(out, target{what: "tenants: p50 of a single create beside a noisy tenant over the same without", is: noisiest(r.Neighbours), limit: 1.5})
+		out = append(out, target{what: "tenants: p50 of a single create over raw, beside a noisy tenant over the same without", is: noisiest(r.Neighbours), limit: 1.5})
 	}
 	if len(r.Isolation) > 0 {
 		out = append(out, target{what: "isolation: p99 of the good members over the same without faults", is: worst(r.Isolation), limit: 1.3})
