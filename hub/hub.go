@@ -195,7 +195,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	if err != nil {
 		return err
 	}
-	events := mgr.GetEventRecorder("hanse")
+	events := loggedEvents{mgr.GetEventRecorder("hanse"), mgr.GetScheme(), mgr.GetLogger().WithName("events")}
 
 	f := &fleet{members: map[string]member.Cluster{}}
 	var scheduler *schedule.Scheduler

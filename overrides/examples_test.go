@@ -15,15 +15,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-const examples = "../docs/examples/overrides/"
+// examples are policies as users apply them. The folder outcomes has a file of the same name for each: clusters, an object, and what the object
+// is in each of the clusters. That begins with the comment "# in NAME", and what follows it -update writes.
+const (
+	examples = "../docs/examples/overrides/"
+	outcomes = "testdata/examples/"
+)
 
-// example is a file of docs/examples/overrides: policies, clusters, an object, and what it is in each of the clusters. That begins with the
-// comment "# in NAME", and what follows it -update writes.
 type example struct {
 	policies []hubv1.OverridePolicyObject
 	clusters []hubv1.MemberCluster
 	object   unstructured.Unstructured
-	given    string // all but what it is in the clusters
+	given    string // of the outcomes, all but what the object is in the clusters
 	want     string
 }
 
@@ -37,7 +40,7 @@ func TestExamples(t *testing.T) {
 			e := readExample(t, file)
 			got := e.render(t)
 			if *update {
-				if err := os.WriteFile(file, []byte(e.given+got), 0o644); err != nil {
+				if err := os.WriteFile(outcomes+filepath.Base(file), []byte(e.given+got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				e.want = got
@@ -51,20 +54,25 @@ func TestExamples(t *testing.T) {
 
 func readExample(t *testing.T, file string) example {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	policies, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := os.ReadFile(outcomes + filepath.Base(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var e example
+	for _, doc := range strings.Split(string(policies), "---\n") {
+		e.policies = append(e.policies, parsePolicy(t, doc))
+	}
 	var want bool
-	e.given, e.want, want = strings.Cut(string(data), "---\n# in ")
+	e.given, e.want, want = strings.Cut(string(outcome), "---\n# in ")
 	if want {
 		e.want = "---\n# in " + e.want
 	}
 	for _, doc := range strings.Split(e.given, "---\n") {
 		switch {
-		case strings.Contains(doc, "OverridePolicy\n"):
-			e.policies = append(e.policies, parsePolicy(t, doc))
 		case strings.Contains(doc, "kind: MemberCluster\n"):
 			var c hubv1.MemberCluster
 			if err := yaml.UnmarshalStrict([]byte(doc), &c); err != nil {
@@ -127,8 +135,12 @@ func TestTheManualShowsExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	of, err := filepath.Glob(outcomes + "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all [][]string
-	for _, file := range files {
+	for _, file := range append(files, of...) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -32,6 +32,13 @@ type lazyCore struct {
 // the queue of controller-runtime v0.24 logs its items while they change, which is a data race.
 const mostVerbose = zapcore.Level(-4)
 
+// starts are lines of controller-runtime at level info about the begin and the end of its own parts. They hide lines about objects and clusters.
+var starts = map[string]bool{
+	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
+	"Shutdown signal received, waiting for all workers to finish": true, "Starting metrics server": true, "Serving metrics server": true,
+	"Registering webhook": true, "Starting webhook server": true, "Serving webhook server": true, "starting server": true,
+}
+
 // Enabled implements zapcore.Core.
 func (c *lazyCore) Enabled(level zapcore.Level) bool {
 	return level >= mostVerbose && c.Core.Enabled(level)
@@ -49,7 +56,7 @@ func (c *lazyCore) With(fields []zapcore.Field) zapcore.Core {
 
 // Check implements zapcore.Core.
 func (c *lazyCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if !c.Enabled(e.Level) {
+	if !c.Enabled(e.Level) || e.Level == zapcore.InfoLevel && starts[e.Message] {
 		return ce
 	}
 	return c.full().Check(e, ce)

@@ -58,6 +58,14 @@ func TestWhatTheLoggerWrites(t *testing.T) {
 			},
 			want: []map[string]any{{"level": "Level(-4)", "msg": "Body", "a": "1", "v": 4.0}},
 		},
+		"of the starts of controller-runtime nothing is written": {
+			log: func(l logr.Logger) {
+				l.WithValues("controller", "schedule").Info("Starting workers", "worker count", 4)
+				l.Info("Starting EventSource")
+				l.Error(errors.New("no"), "Starting Controller")
+			},
+			want: []map[string]any{{"level": "error", "msg": "Starting Controller", "error": "no"}},
+		},
 		"what the level leaves out is not written": {
 			log: func(l logr.Logger) { l.WithValues("a", "1").V(1).Info("Not this") },
 		},

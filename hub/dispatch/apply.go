@@ -50,7 +50,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o member.Outcome, known bool) {
 	fitting, unserved := r.cluster.Fit(ctx, manifest)
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
-		return notServed(manifest, unserved), true
+		return r.notServed(ctx, manifest, unserved), true
 	}
 	w := r.want(fitting)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {

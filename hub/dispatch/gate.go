@@ -180,7 +180,8 @@ func (g *gate) ShutDown() {
 func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind, namespace string) (o member.Outcome, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w := g.namespaces[namespace]; w != nil && !w.isNext(key) {
+	// An event may wake the next key before its trial is due.
+	if w := g.namespaces[namespace]; w != nil && (!w.isNext(key) || g.clock.Now().Before(w.until)) {
 		w.hold(heldKey{due: due{key, g.running[key]}})
 		return outcome(w.last.Applied, w.last.Reason, "%s", w.last.Message), false
 	}

@@ -59,7 +59,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	}
 	fitting, unserved := r.cluster.Fit(ctx, manifest)
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
-		o := notServed(manifest, unserved)
+		o := r.notServed(ctx, manifest, unserved)
 		return in, &o, nil
 	}
 	if unfit := r.unfit(ctx, fitting); unfit != nil {

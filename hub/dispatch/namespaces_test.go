@@ -103,3 +103,39 @@ func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 		return ""
 	})
 }
+
+// TestAnEventOfAnObjectIsNoTrialOfItsNamespace wakes all objects of a namespace that is being deleted, again and again.
+func TestAnEventOfAnObjectIsNoTrialOfItsNamespace(t *testing.T) {
+	const objects, events = 20, 50
+	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonNamespaceTerminate, Retry: member.RetrySlowly}
+	}}
+	w := newWorld(t, m)
+	w.engage()
+	for i := range objects {
+		w.create(kind, fmt.Sprint("w", i))
+	}
+	held := func() string {
+		for i := range objects {
+			if o := w.outcome("eu", fmt.Sprint("w", i)); o.Reason != hubv1.ReasonNamespaceTerminate {
+				return fmt.Sprintf("object %d: %+v", i, o)
+			}
+		}
+		return ""
+	}
+	w.eventually(10*time.Second, held)
+	for range events {
+		for i := range objects {
+			w.mu.Lock()
+			delete(w.outcomes["eu"], fmt.Sprint("w", i))
+			w.mu.Unlock()
+			w.create(kind, fmt.Sprint("w", i))
+		}
+		w.eventually(10*time.Second, held)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.served > events/2 { // the workers that called before the first answer, and a trial each second
+		t.Errorf("%d calls after %d events of each object, want one for each worker and a few tries", m.served, events)
+	}
+}

@@ -71,21 +71,27 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// blamed names the rule that brings the misfit in: with the rules up to it, in the order in which they were applied, it is there, and without
-// that one it is not. Of the value and of its path only what the rule itself or the schema holds is told, and of a Secret what the schema holds.
-func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
+// guilty is the rule that makes a manifest wrong: with the rules up to this one, in the order in which they were applied, the manifest is wrong,
+// and without this one it is not.
+func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
 	for not-fits > 1 && ctx.Err() == nil {
 		middle := (fits + not) / 2
 		manifest, err := r.renderedWith(only(r.overridden.policies, applied[:middle]))
-		if err == nil && !slices.Contains(find(ctx, manifest), m) {
+		if err == nil && !wrong(manifest) {
 			fits = middle
 		} else {
 			not = middle
 		}
 	}
-	guilty := applied[not-1]
+	return applied[not-1]
+}
+
+// blamed names the rule that brings the misfit in. Of the value and of its path only what the rule itself or the schema holds is told, and of a
+// Secret what the schema holds.
+func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
+	guilty := r.guilty(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
 	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, guilty)

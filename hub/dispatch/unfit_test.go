@@ -119,23 +119,7 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 			if tt.kind != "" {
 				r.object.ObjectIdentity = hubv1.ObjectIdentity{Kind: tt.kind, Namespace: "ns", Name: "web"}
 			}
-			template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": tt.size, "limit": int64(50)}}}
-			template.SetGroupVersionKind(kind)
-			template.SetName("web")
-			prepared, err := overrides.Prepare(template, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.rendering = &rendering{prepared: prepared}
-			policies := []hubv1.OverridePolicyObject{&hubv1.OverridePolicy{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: hubv1.OverridePolicySpec{Rules: tt.rules},
-			}}
-			result, err := prepared.Render(overrides.Cluster{Name: "eu"}, policies, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
-			o := r.unfit(t.Context(), result.Manifest)
+			o := r.unfit(t.Context(), rendered(t, r, map[string]any{"size": tt.size, "limit": int64(50)}, tt.rules))
 			const most = 2 + 6 // with the rules, without them, and a search among 64
 			if c.asked > 0 != tt.asked || c.asked > most {
 				t.Errorf("the cluster was asked %d times", c.asked)
@@ -159,4 +143,26 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rendered is the manifest of an object with this spec, by a policy with these rules. The run knows how it was made.
+func rendered(t *testing.T, r *run, spec map[string]any, rules []hubv1.OverrideRule) *unstructured.Unstructured {
+	t.Helper()
+	template := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	template.SetGroupVersionKind(kind)
+	template.SetName("web")
+	prepared, err := overrides.Prepare(template, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := []hubv1.OverridePolicyObject{&hubv1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: hubv1.OverridePolicySpec{Rules: rules},
+	}}
+	result, err := prepared.Render(overrides.Cluster{Name: "eu"}, policies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rendering = &rendering{prepared: prepared}
+	r.overridden = overridden{cluster: overrides.Cluster{Name: "eu"}, policies: policies, applied: result.Applied}
+	return result.Manifest
 }

@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,14 +11,39 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 // notServed is the outcome for an object with fields that the cluster does not have: what it holds stays as it is. It is looked at
 // again when the cluster's schema changes, and now and then, since of a kind that is built in no event tells.
-func notServed(manifest *unstructured.Unstructured, paths []string) member.Outcome {
-	o := outcome(metav1.ConditionFalse, hubv1.ReasonFieldsNotServed,
-		"the cluster's %s has no %s: bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop",
-		manifest.GetKind(), firstOf(paths))
+func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
+	lacks := func(m *unstructured.Unstructured) bool {
+		_, unserved := r.cluster.Fit(ctx, m)
+		return slices.Contains(unserved, paths[0])
+	}
+	return lacking(manifest, paths, r.setter(ctx, lacks))
+}
+
+// setter is the rule that sets what is wrong with the manifest, or nil if the hub object has it without any rule.
+func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
+	if len(r.overridden.applied) == 0 {
+		return nil
+	}
+	if without, err := r.renderedWith(nil); err != nil || wrong(without) {
+		return nil
+	}
+	guilty := r.guilty(ctx, wrong)
+	return &guilty
+}
+
+// lacking is the outcome for a manifest with paths that the cluster does not have. A rule may have set the first of them.
+func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
+	hint := "bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop"
+	if setter != nil {
+		hint = fmt.Sprintf("%s sets %s: bring the definition up to date there, select other clusters in the rule, or set spec.apply.unknownFields to Drop",
+			setter, firstOf(paths[:1]))
+	}
+	o := outcome(metav1.ConditionFalse, hubv1.ReasonFieldsNotServed, "the cluster's %s has no %s: %s", manifest.GetKind(), firstOf(paths), hint)
 	o.Retry = member.RetrySlowly
 	return o
 }

@@ -1,23 +1,29 @@
 package dispatch
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/overrides"
 )
 
 func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 	long := ".spec" + strings.Repeat(".deep", 100)
 	manifest := &unstructured.Unstructured{Object: map[string]any{"kind": strings.Repeat("K", 63)}}
+	rule := &overrides.RuleRef{Policy: overrides.PolicyRef{Kind: "OverridePolicy", Namespace: "shop", Name: "tiers"}, Rule: "gold"}
 	tests := map[string]struct {
-		paths []string
-		want  string
+		paths  []string
+		setter *overrides.RuleRef
+		want   string
 	}{
+		"one that a rule sets":              {paths: []string{".spec.a", ".spec.b"}, setter: rule, want: `no .spec.a, .spec.b: OverridePolicy shop/tiers, rule "gold" sets .spec.a: bring`},
 		"one":                               {paths: []string{".spec.a"}, want: "no .spec.a: bring"},
 		"three":                             {paths: []string{".a", ".b", ".c"}, want: "no .a, .b, .c: bring"},
 		"of more than three how many":       {paths: []string{".a", ".b", ".c", ".d", ".e"}, want: "no .a, .b, .c and 2 more: bring"},
@@ -26,7 +32,7 @@ func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := notServed(manifest, tt.paths)
+			o := lacking(manifest, tt.paths, tt.setter)
 			if !strings.Contains(o.Message, tt.want) {
 				t.Errorf("got %q, want %q in it", o.Message, tt.want)
 			}
@@ -59,6 +65,47 @@ func TestWhatWasDroppedShowsInTheOutcome(t *testing.T) {
 			}
 			if got := dropped(in, nil); got.Reason != tt.reason || got.Message != tt.message {
 				t.Errorf("without a dropped field, got %s %q", got.Reason, got.Message)
+			}
+		})
+	}
+}
+
+// oldCluster has no field limit in the spec of its kind.
+type oldCluster struct{ member.Cluster }
+
+// Fit implements member.Cluster.
+func (oldCluster) Fit(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	fitting := manifest.DeepCopy()
+	if _, found, _ := unstructured.NestedFieldNoCopy(fitting.Object, "spec", "limit"); !found {
+		return fitting, nil
+	}
+	unstructured.RemoveNestedField(fitting.Object, "spec", "limit")
+	return fitting, []string{".spec.limit"}
+}
+
+func TestTheRuleThatSetsAFieldWhichAClusterLacksIsNamed(t *testing.T) {
+	set := func(name, path string) hubv1.OverrideRule {
+		return hubv1.OverrideRule{Name: name, Patches: []hubv1.PatchOperation{{Op: hubv1.PatchAdd, Path: path, Value: &apiextensionsv1.JSON{Raw: []byte("1")}}}}
+	}
+	tests := map[string]struct {
+		spec  map[string]any
+		rules []hubv1.OverrideRule
+		want  string
+	}{
+		"the hub object has it":              {spec: map[string]any{"limit": int64(5)}, want: "no .spec.limit: bring its definition"},
+		"the hub object has it beside rules": {spec: map[string]any{"limit": int64(5)}, rules: []hubv1.OverrideRule{set("r", "/spec/limit")}, want: "no .spec.limit: bring its definition"},
+		"one of three rules sets it": {
+			spec: map[string]any{}, rules: []hubv1.OverrideRule{set("a", "/spec/size"), set("b", "/spec/limit"), set("c", "/spec/weight")},
+			want: `no .spec.limit: OverridePolicy ns/p, rule "b" sets .spec.limit: bring`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(oldCluster{}, 0)
+			manifest := rendered(t, r, tt.spec, tt.rules)
+			_, unserved := r.cluster.Fit(t.Context(), manifest)
+			if o := r.notServed(t.Context(), manifest, unserved); !strings.Contains(o.Message, tt.want) || o.Reason != hubv1.ReasonFieldsNotServed {
+				t.Errorf("got %s %q, want %q in it", o.Reason, o.Message, tt.want)
 			}
 		})
 	}

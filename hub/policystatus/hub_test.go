@@ -233,4 +233,10 @@ func TestOverridePolicyStatus(t *testing.T) {
 	eventually(t, c, policy, "the conflict", func() bool {
 		return has(policy.Status.Conditions, hubv1.ConditionConflicted, metav1.ConditionTrue, hubv1.ReasonOverrideClash)
 	})
+
+	message = fmt.Sprintf("OverridePolicy %s/metrics, rule \"busy\": /spec/replicas: must be an integer, by the cluster's schema", ns)
+	follow(t, c, p, "cache", hubv1.ClusterRow{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonOverrideInvalid, Message: message}, metav1.ConditionFalse)
+	eventually(t, c, policy, "an object that the policy breaks", func() bool {
+		return has(policy.Status.Conditions, hubv1.ConditionAccepted, metav1.ConditionFalse, hubv1.ReasonOverrideInvalid)
+	})
 }

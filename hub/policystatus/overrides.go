@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,10 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
+	// The hub follows the policy all the same where it fits: the condition is for its author.
+	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
+		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
+	}
 	set(&status.Conditions, policy.GetGeneration(), accepted)
 	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
 	if equality.Semantic.DeepEqual(was, *status) {
@@ -163,28 +168,34 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 
 // conflicted looks for rows that were left as they are because this policy and another one disagree.
 func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
+	message := objects(policy, selected, hubv1.ReasonOverrideConflict)
+	if message == "" {
+		return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoConflict}
+	}
+	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
+}
+
+// objects names the objects that are left as they are on a cluster for one of these reasons, because of the policy. It is empty if there is none.
+func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
-	var objects []string
+	var named []string
 	message := ""
 	for _, b := range selected {
 		for _, row := range b.BindingStatus().Clusters {
-			if row.Reason != hubv1.ReasonOverrideConflict || !names(row.Message, ref) {
+			if !slices.Contains(reasons, row.Reason) || !names(row.Message, ref) {
 				continue
 			}
-			objects = append(objects, nameOf(b))
+			named = append(named, nameOf(b))
 			if message == "" {
 				message = fmt.Sprintf("cluster %s: %s", row.Name, row.Message)
 			}
 			break
 		}
 	}
-	if len(objects) == 0 {
-		return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionFalse, Reason: hubv1.ReasonNoConflict}
+	if len(named) == 0 {
+		return ""
 	}
-	return metav1.Condition{
-		Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash,
-		Message: bounded(someOf(objects, len(selected)) + "; " + message),
-	}
+	return bounded(someOf(named, len(selected)) + "; " + message)
 }
 
 // names says whether the message of a conflict names the policy, and not one whose name starts like it.

@@ -68,8 +68,35 @@ func (s *Scheduler) write(ctx context.Context, f facts, p plan) (hubv1.BindingOb
 		return f.binding, nil
 	}
 	log.V(1).Info("Changing a binding", "clusters", len(p.spec.Clusters))
-	return after, s.Client.Patch(ctx, after, client.MergeFromWithOptions(f.binding, client.MergeFromWithOptimisticLock{}))
+	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(f.binding, client.MergeFromWithOptimisticLock{})); err != nil {
+		return after, err
+	}
+	if m := movesOf(f.spec(), p.spec); !m.none() {
+		log.Info("Moved an object", "object", f.id.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
+	}
+	return after, nil
 }
+
+// moves are the clusters whose part in a decision is another one than before.
+type moves struct{ to, from, evicting []string }
+
+func movesOf(before, after *hubv1.BindingSpec) (m moves) {
+	for _, t := range after.Clusters {
+		was := before.Target(t.Name)
+		switch {
+		case was != nil && was.State == t.State:
+		case t.State == hubv1.TargetPresent:
+			m.to = append(m.to, t.Name)
+		case t.State == hubv1.TargetEvicting:
+			m.evicting = append(m.evicting, t.Name)
+		default:
+			m.from = append(m.from, t.Name)
+		}
+	}
+	return m
+}
+
+func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
 
 // keepGeneration leaves the placement's generation as it was if the decision is the same: not every edit of a placement is a change
 // of all its bindings.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -156,16 +157,13 @@ func later(out member.Outcome, err error) member.Outcome {
 // forbidden tells RBAC, which the member's chart can grant, from admission such as a quota.
 func forbidden(status metav1.Status, t target) member.Outcome {
 	if m := rbacDenied.FindStringSubmatch(status.Message); m != nil {
-		group := m[3]
-		if group == "" {
-			group = "the core group"
-		}
 		where, what := "on this cluster", "the kind"
 		if m[4] != "" {
 			where, what = "in namespace "+m[4]+" of this cluster", "the kind, or this namespace of it,"
 		}
+		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // as hansectl join --grant takes it
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
-			"the hub may not %s %s of %s %s: add %s to grantedKinds of the member's chart", m[1], m[2], group, where, what)
+			"the hub may not %s %s %s: run hansectl join with --grant %s, or add %s to grantedKinds of its chart hanse-member", m[1], kind, where, kind, what)
 	}
 	if strings.Contains(status.Message, "attempting to grant RBAC permissions") {
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly, "%s grants rights that the hub does not have on this cluster", t)

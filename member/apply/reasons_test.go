@@ -178,7 +178,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	}
 	a := w.as(user.Config(), hubUID)
 	out := w.check(a.Apply(t.Context(), w.intent(nil, "d1")), failed(hubv1.ReasonForbidden, member.RetrySlowly))
-	if !strings.Contains(out.Message, "may not get widgets of shop.example.com") {
+	if !strings.Contains(out.Message, "may not get widgets.shop.example.com") {
 		t.Error(out.Message)
 	}
 	out = w.check(a.Withdraw(t.Context(), w.withdrawal()), failed(hubv1.ReasonForbidden, member.RetrySlowly))
