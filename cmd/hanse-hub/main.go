@@ -22,6 +22,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -61,6 +62,7 @@ func run() error {
 	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement without removalLimit, even if they are a larger share than percent.")
 	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement without removalLimit, decisions may delete at once. The larger limit counts; beyond it somebody has to confirm.")
 	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long copies count that were deleted, and for how long a new leader deletes none without a confirmation.")
+	vocabulary := flag.String("status-vocabulary", "", "What conditions and words in statuses of further kinds mean, as YAML or JSON (docs/status.md).")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -83,6 +85,9 @@ func run() error {
 	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
 	if len(o.WebhookNames) == 0 {
 		return fmt.Errorf("reading the flags: --webhook-dns-names is empty")
+	}
+	if err := health.Extend([]byte(*vocabulary)); err != nil {
+		return fmt.Errorf("reading the flags: --status-vocabulary: %w", err)
 	}
 	ctrl.SetLogger(newLogger(&logs))
 	collectSmallHeapsLess(leastGrowth)

@@ -46,7 +46,26 @@ type kindWords struct {
 	Kind       string                `json:"kind,omitempty"`
 	Conditions []conditionTypes      `json:"conditions,omitempty"`
 	Words      map[string][][]string `json:"words,omitempty"`
-	Source     string                `json:"source"`
+	// Means has, for a field of the status, the words of each health. Both judging and merging read it.
+	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
+	Source string                               `json:"source,omitempty"`
+}
+
+// healths are those that words of Means have, the best first.
+var healths = []hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}
+
+// ranked are the words of a field, the best first; nil if the kind has none of its own.
+func (k kindWords) ranked(field string) [][]string {
+	if k.Words[field] != nil {
+		return k.Words[field]
+	}
+	var out [][]string
+	for _, h := range healths {
+		if words := k.Means[field][h]; len(words) > 0 {
+			out = append(out, words)
+		}
+	}
+	return out
 }
 
 type sourced struct {
@@ -75,6 +94,9 @@ const (
 	roleNothing  role = "Nothing"
 )
 
+// roles are those that an entry may give.
+var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
+
 // stopped is what a word says of an object that stands still: whether it should, its spec tells.
 const stopped hubv1.Health = "Stopped"
 
@@ -87,6 +109,8 @@ const (
 	GoodWhenTrue  Polarity = "GoodWhenTrue"
 	GoodWhenFalse Polarity = "GoodWhenFalse"
 )
+
+var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
 // typeMeaning is what the vocabulary says of one type of condition, and where in it: types that come first are shown
 // first.
@@ -204,11 +228,36 @@ func WordRank(word string) (rank int, ok bool) {
 // WordsOf are the words of a field of a kind's status, the best first, where the kind has its own; nil if it has none.
 func WordsOf(gk schema.GroupKind, field string) [][]string {
 	for _, k := range words.Kinds {
-		if k.Group == gk.Group && k.Kind == gk.Kind && k.Words[field] != nil {
-			return k.Words[field]
+		if k.Group != gk.Group || k.Kind != gk.Kind {
+			continue
+		}
+		if ranked := k.ranked(field); ranked != nil {
+			return ranked
 		}
 	}
 	return nil
+}
+
+// meanings are the fields of a kind's status whose words have a health of their own, with the health of each word.
+func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.Health {
+	var out map[string]map[string]hubv1.Health
+	for _, k := range slices.Backward(v.Kinds) { // the first one counts
+		if k.Group != gk.Group || k.Kind != gk.Kind {
+			continue
+		}
+		for field, means := range k.Means {
+			if out == nil {
+				out = map[string]map[string]hubv1.Health{}
+			}
+			out[field] = map[string]hubv1.Health{}
+			for h, words := range means {
+				for _, word := range words {
+					out[field][word] = h
+				}
+			}
+		}
+	}
+	return out
 }
 
 // wordSays is the health of a word; empty if it is not known.

@@ -64,6 +64,8 @@ type said struct {
 	value any
 	// guessed says that the field only has a name like those of phases. A word of it that is not known says nothing.
 	guessed bool
+	// means are the words of the field that the kind has of its own.
+	means map[string]hubv1.Health
 }
 
 // wordsSay is what the words of a status say together.
@@ -103,10 +105,21 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 	if text, ok := obj.Object["status"].(string); ok {
 		return []said{{name: "status", value: text}}
 	}
-	all := []said{{name: "phase", value: status["phase"]}, {name: "state", value: status["state"]}, {name: "health", value: status["health"]}}
-	shown := map[string]bool{"phase": true, "state": true, "health": true}
+	var all []said
+	shown := map[string]bool{}
+	own := words.meanings(r.kind)
+	for _, field := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, said{name: field, value: at(status, strings.Split(field, ".")), means: own[field]})
+		shown[field] = true
+	}
+	for _, field := range []string{"phase", "state", "health"} {
+		if !shown[field] {
+			all = append(all, said{name: field, value: status[field]})
+			shown[field] = true
+		}
+	}
 	for _, column := range r.Columns {
-		if column.Path != nil {
+		if column.Path != nil && own[strings.Join(column.Path[1:], ".")] == nil {
 			all = append(all, said{name: column.Name, value: at(status, column.Path[1:])})
 			shown[strings.Join(column.Path[1:], ".")] = true
 		}
@@ -170,6 +183,9 @@ func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 		}
 		return hubv1.HealthProgressing, titled(s.name) + "False"
 	case string:
+		if own := s.means[value]; own != "" {
+			return own, titled(value)
+		}
 		has, of, isRatio := ratio(value)
 		switch {
 		case len(value) > longestPhase:
