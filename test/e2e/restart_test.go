@@ -66,6 +66,10 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	// The quiet was not that of a hub that does nothing.
 	must(t, suite.Hub.Create(ctx, widget(ns, "zz-last")))
 	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, objects+1) })
+
+	// The tests that follow shall not wait for the withdrawal of so many copies.
+	must(t, suite.Hub.DeleteAllOf(ctx, widget(ns, ""), client.InNamespace(ns)))
+	eventually(t, 2*time.Minute, func() error { return allApplied(ctx, ns, 0) })
 }
 
 // isApart is true for what is counted apart: Leases, Events, and what the API server notes about itself.

@@ -93,6 +93,8 @@ func TestSimulateNamesWhatIsWrong(t *testing.T) {
 		"a file without a cluster":           {[]string{"--add-cluster", file("map.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")}, "the file has no MemberCluster"},
 		"files that are not there":           {[]string{"-f", "mars.yaml"}, `reading the files: the path "mars.yaml" does not exist`},
 		"a field that there is not":          {[]string{"-f", file("field.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {cluster: {}}}")}, `field.yaml: Placement.hanse.dev b/a: strict decoding error: unknown field "spec.cluster"`},
+		"a value beyond its bounds":          {[]string{"-f", file("bounds.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {priority: 1000000000, resourceSelectors: [{kind: ConfigMap}], clusters: {names: [eu-fra-1]}}}")}, `bounds.yaml: Placement.hanse.dev b/a: spec.priority: Invalid value: 1000000000`},
+		"a rule of the API that is broken":   {[]string{"-f", file("rule.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {}}}")}, `rule.yaml: Placement.hanse.dev b/a: spec.clusters: Invalid value: set names, labelSelector or expression`},
 		"an object that is there twice":      {[]string{"-f", file("twice.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")}, "twice.yaml: Namespace shop is there twice"},
 		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json, yaml, name or jsonpath=TEMPLATE`},
 		"an argument":                        {[]string{"eu-fra-1"}, `unknown command "eu-fra-1"`},

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,7 +33,8 @@ type fleetFiles struct {
 	objects    []*unstructured.Unstructured
 }
 
-// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Kinds of the hub have no unknown fields.
+// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own kinds that its API server would
+// refuse are refused.
 func readFiles(options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{}
 	if len(options.Filenames) == 0 {
@@ -86,6 +88,9 @@ func (f *fleetFiles) add(u *unstructured.Unstructured) error {
 
 func into[T any](u *unstructured.Unstructured, list *[]T, typed T) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
+		return err
+	}
+	if err := validate(context.Background(), u); err != nil {
 		return err
 	}
 	*list = append(*list, typed)

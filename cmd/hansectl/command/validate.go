@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/charts"
+)
+
+// definition is what an API server checks an object of one kind by.
+type definition struct {
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// definitions are those of the hub's own kinds, by kind. They are read once, since compiling their rules takes a while.
+var definitions = sync.OnceValues(readDefinitions)
+
+func readDefinitions() (map[string]definition, error) {
+	out := map[string]definition{}
+	err := fs.WalkDir(charts.Definitions, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := charts.Definitions.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		d, err := readDefinition(&crd)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		out[crd.Spec.Names.Kind] = d
+		return nil
+	})
+	return out, err
+}
+
+// readDefinition reads the first version, which is the only one.
+func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, error) {
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+		return definition{}, err
+	}
+	structural, err := structuralschema.NewStructural(&props)
+	if err != nil {
+		return definition{}, err
+	}
+	validator, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		return definition{}, err
+	}
+	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// validate checks an object of a kind of the hub as an API server checks one that is created: with defaults, by schema, lists and rules.
+func validate(ctx context.Context, u *unstructured.Unstructured) error {
+	all, err := definitions()
+	if err != nil {
+		return err
+	}
+	d, ok := all[u.GetKind()]
+	if !ok {
+		return nil
+	}
+	content := u.DeepCopy().Object
+	defaulting.Default(content, d.structural)
+	errs := validation.ValidateCustomResource(nil, content, d.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
+	if len(errs) == 0 { // rules take the shape of the object for granted
+		errs, _ = d.rules.Validate(ctx, nil, d.structural, content, nil, math.MaxInt64)
+	}
+	return errs.ToAggregate()
+}
