@@ -232,7 +232,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
-		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)),
+		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)), HubRunsWorkloads: runsWorkloads,
 		Backlog:     func() int { return dispatcher.Backlog() },
 		Conventions: conventions.learn, Wishes: wishesOf,
 	})

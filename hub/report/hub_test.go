@@ -42,6 +42,7 @@ type world struct {
 	client    client.WithWatch // uncached
 	namespace string
 	gvk       schema.GroupVersionKind
+	spec      map[string]any // of objects
 	fleet     *fakeFleet
 	decisions *fakeDecisions
 	events    *fakeEvents
@@ -71,7 +72,7 @@ func newWorld(t *testing.T, kind string) *world {
 		t.Fatal(err)
 	}
 	return &world{
-		t: t, client: c, namespace: ns.Name, gvk: schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: kind},
+		t: t, client: c, namespace: ns.Name, gvk: schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: kind}, spec: map[string]any{"replicas": int64(1)},
 		fleet: newFakeFleet(), decisions: &fakeDecisions{}, events: &fakeEvents{}, grace: 100 * time.Millisecond,
 	}
 }
@@ -121,7 +122,7 @@ func (w *world) start() (stop func()) {
 // object makes the hub object and its binding.
 func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructured.Unstructured {
 	w.t.Helper()
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": w.spec}}
 	o.SetGroupVersionKind(w.gvk)
 	o.SetNamespace(w.namespace)
 	o.SetName(name)
@@ -252,13 +253,19 @@ func (w *world) eventually(what string, is func() (bool, string)) {
 // status of the object web on the hub.
 func (w *world) status() map[string]any {
 	w.t.Helper()
+	status, _ := w.read().Object["status"].(map[string]any)
+	return status
+}
+
+// read returns the object web of the hub.
+func (w *world) read() *unstructured.Unstructured {
+	w.t.Helper()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(w.gvk)
 	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "web"}, o); err != nil {
 		w.t.Fatal(err)
 	}
-	status, _ := o.Object["status"].(map[string]any)
-	return status
+	return o
 }
 
 // writes counts the changes of the objects of a list from now on.

@@ -64,7 +64,7 @@ type reservation func(*run) *verdict
 
 var reservations = []reservation{
 	hubIsTarget,   // the hub object's own controller writes its status
-	coreWorkload,  // a sum above spec.replicas reads as "terminating" to tools
+	coreWorkload,  // controllers on the hub write it, or several clusters cannot read as one
 	bindingOnly,   // the placement says so
 	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
 	ownedByOthers, // somebody else writes to this status
@@ -92,7 +92,13 @@ func coreWorkload(r *run) *verdict {
 	if !coreWorkloads[r.id.GroupKind()] {
 		return nil
 	}
-	return notWritten(hubv1.ReasonCoreWorkload, "the merged status of a %s is in this binding only: tools read sums over clusters as a rollout that does not end", r.id.Kind)
+	if _, folds := rollup.WorkloadSchema(r.template.GroupVersionKind()); !folds {
+		return notWritten(hubv1.ReasonCoreWorkload, "the merged status of a %s is in this binding only: it cannot read as that of one cluster", r.id.Kind)
+	}
+	if r.reporter.opts.HubRunsWorkloads() {
+		return notWritten(hubv1.ReasonCoreWorkload, "the hub has nodes or a controller-manager, whose controllers write the status of a %s", r.id.Kind)
+	}
+	return nil
 }
 
 func bindingOnly(r *run) *verdict {
@@ -104,7 +110,7 @@ func bindingOnly(r *run) *verdict {
 
 func noDefinition(r *run) *verdict {
 	switch {
-	case !r.definition.custom:
+	case !r.definition.known:
 		return notWritten(hubv1.ReasonBindingOnly, "%s is not a custom resource: its merged status is in this binding only", r.id.Kind)
 	case !r.definition.subresource:
 		return notWritten(hubv1.ReasonNoStatusSubresource, "the hub's CustomResourceDefinition of %s has no status subresource at %s", r.id.GroupKind(), r.template.GetAPIVersion())

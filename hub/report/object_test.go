@@ -40,7 +40,7 @@ func TestAWrittenStatusIsRememberedOnlyAsLongAsItIsNeeded(t *testing.T) {
 }
 
 func TestWhatIsNotOnTheHubObject(t *testing.T) {
-	custom := definition{custom: true, subresource: true, resourceVersion: "1"}
+	custom := definition{known: true, subresource: true, resourceVersion: "1"}
 	template := func(managers ...string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
 		o.SetGeneration(2)
@@ -51,20 +51,33 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		o.SetManagedFields(append(fields, metav1.ManagedFieldsEntry{Manager: "kubectl"}))
 		return o
 	}
+	apps := func(kind string, runs bool) run {
+		o := template()
+		o.SetAPIVersion("apps/v1")
+		o.SetKind(kind)
+		r := &Reporter{opts: Options{HubRunsWorkloads: func() bool { return runs }}}
+		return run{reporter: r, id: hubv1.ObjectIdentity{Group: "apps", Kind: kind}, definition: definition{known: true, subresource: true}, template: o}
+	}
+	pod := template()
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
 	thing := hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing"}
 	tests := map[string]struct {
 		run  run
 		want string // the reason; empty: it may be
 	}{
-		"a custom resource that is nobody else's": {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager)}},
-		"the hub runs the object itself":          {run: run{id: thing, definition: custom, template: template(), hubIsTarget: true}, want: hubv1.ReasonStatusOwnedByOther},
-		"a Deployment":                            {run: run{id: hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment"}, template: template()}, want: hubv1.ReasonCoreWorkload},
+		"a custom resource that is nobody else's":    {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager)}},
+		"the hub runs the object itself":             {run: run{id: thing, definition: custom, template: template(), hubIsTarget: true}, want: hubv1.ReasonStatusOwnedByOther},
+		"a Deployment on a hub without controllers":  {run: apps("Deployment", false)},
+		"a Deployment on a hub that runs its own":    {run: apps("Deployment", true), want: hubv1.ReasonCoreWorkload},
+		"a StatefulSet on a hub without controllers": {run: apps("StatefulSet", false)},
+		"a Pod": {run: run{id: hubv1.ObjectIdentity{Kind: "Pod"}, template: pod}, want: hubv1.ReasonCoreWorkload},
 		"the placement does not want it": {
 			run:  run{id: thing, definition: custom, template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}},
 			want: hubv1.ReasonBindingOnly,
 		},
 		"a kind without a definition":       {run: run{id: thing, template: template()}, want: hubv1.ReasonBindingOnly},
-		"no status subresource":             {run: run{id: thing, definition: definition{custom: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
+		"no status subresource":             {run: run{id: thing, definition: definition{known: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
 		"another manager writes the status": {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager, "operator")}, want: hubv1.ReasonStatusOwnedByOther},
 	}
 	for name, tc := range tests {

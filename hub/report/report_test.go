@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -502,5 +504,59 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 	})
 	if got := w.status(); len(got) != 0 {
 		t.Errorf("the hub object says %v again", got)
+	}
+}
+
+// TestADeploymentOnTheHubReadsAsRolledOut writes to a real API server, which validates counts and adds zeros.
+func TestADeploymentOnTheHubReadsAsRolledOut(t *testing.T) {
+	rolledOut := func(n int) string {
+		return fmt.Sprintf(`{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d,`+
+			`"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable"},`+
+			`{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}`, n)
+	}
+	stateful := func(n int) string {
+		return fmt.Sprintf(`{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"currentReplicas":%[1]d,"availableReplicas":%[1]d}`, n)
+	}
+	daemons := func(n int) string {
+		return fmt.Sprintf(`{"observedGeneration":1,"desiredNumberScheduled":%[1]d,"currentNumberScheduled":%[1]d,"updatedNumberScheduled":%[1]d,`+
+			`"numberReady":%[1]d,"numberAvailable":%[1]d,"numberMisscheduled":0}`, n)
+	}
+	replicaSet := func(n int) string {
+		return fmt.Sprintf(`{"observedGeneration":1,"replicas":%[1]d,"fullyLabeledReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d}`, n)
+	}
+	for kind, observed := range map[string]func(int) string{"Deployment": rolledOut, "StatefulSet": stateful, "DaemonSet": daemons, "ReplicaSet": replicaSet} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.gvk = appsv1.SchemeGroupVersion.WithKind(kind)
+			stop := w.start()
+			labels := map[string]any{"app": "web"}
+			w.spec = map[string]any{
+				"selector": map[string]any{"matchLabels": labels},
+				"template": map[string]any{
+					"metadata": map[string]any{"labels": labels},
+					"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "example.org/web:1"}}},
+				},
+			}
+			o := w.object("web", present("a"), present("b"))
+			w.applied(o, "a", hubv1.HealthHealthy, observed(2))
+			w.applied(o, "b", hubv1.HealthHealthy, observed(5))
+			w.until("the status on the object", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+			onHub := w.read()
+			result, err := kstatus.Compute(onHub)
+			if err != nil || result.Status != kstatus.CurrentStatus {
+				t.Errorf("kstatus reads %v as %+v (%v), want Current", onHub.Object["status"], result, err)
+			}
+			// A hub that has just started makes the same status of the same rows, and writes nothing.
+			w.quiet()
+			stop()
+			version := w.read().GetResourceVersion()
+			w.start()
+			w.applied(o, "a", hubv1.HealthHealthy, observed(2))
+			w.applied(o, "b", hubv1.HealthHealthy, observed(5))
+			w.quiet()
+			if again := w.read(); again.GetResourceVersion() != version {
+				t.Errorf("the restart wrote to the hub object: %v, before %v", again.Object["status"], onHub.Object["status"])
+			}
+		})
 	}
 }

@@ -75,6 +75,8 @@ type Options struct {
 	Holds func(cluster string) bool
 	// IsHub says whether a cluster that another replica works on is the hub itself. Unset means no.
 	IsHub func(cluster string) bool
+	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
+	HubRunsWorkloads func() bool
 	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait. Unset means
 	// that they never do. It is asked often.
 	Backlog func() int
@@ -118,6 +120,9 @@ func New(opts Options) (*Reporter, error) {
 	}
 	if opts.IsHub == nil {
 		opts.IsHub = func(string) bool { return false }
+	}
+	if opts.HubRunsWorkloads == nil {
+		opts.HubRunsWorkloads = func() bool { return false }
 	}
 	if opts.Conventions == nil {
 		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }

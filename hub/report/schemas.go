@@ -19,14 +19,14 @@ import (
 // A definition is read again when it is this old, or when its server refused what it seemed to allow.
 const definitionExpires = 5 * time.Minute
 
-// definition is what the hub's CRD says of the status of one kind and version.
+// definition is what is known of the status of one kind and version: by the hub's CRD, or by its workload schema.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
-	// custom is false for a kind without CRD; subresource says whether the version has a status subresource.
-	custom, subresource bool
-	resourceVersion     string // of the CRD
-	read                time.Time
+	// known is false for a kind that has neither; subresource says whether the version has a status subresource.
+	known, subresource bool
+	resourceVersion    string // of the CRD
+	read               time.Time
 }
 
 // definitions reads CRDs, uncached and rarely: a schema is large and an informer would keep all of them.
@@ -92,6 +92,10 @@ func (d *definitions) read(ctx context.Context, gvk schema.GroupVersionKind, kno
 		return nil, fmt.Errorf("finding the resource of %s: %w", gvk.GroupKind(), err)
 	}
 	out := &definition{resource: mapping.Resource, read: d.clock.Now()}
+	if workload, ok := rollup.WorkloadSchema(gvk); ok {
+		out.schema, out.known, out.subresource = workload, true, true
+		return out, nil
+	}
 	if mapping.Resource.Group == "" {
 		return out, nil // the core group has no CRDs
 	}
@@ -104,10 +108,10 @@ func (d *definitions) read(ctx context.Context, gvk schema.GroupVersionKind, kno
 		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
 	}
 	if known != nil && known.resourceVersion == crd.ResourceVersion {
-		out.schema, out.custom, out.subresource = known.schema, known.custom, known.subresource
+		out.schema, out.subresource = known.schema, known.subresource
 	} else if out.schema, out.subresource, err = rollup.NewSchema(&crd, gvk.Version); err != nil {
 		return nil, fmt.Errorf("reading the schema of CustomResourceDefinition %s: %w", name, err)
 	}
-	out.custom, out.resourceVersion = true, crd.ResourceVersion
+	out.known, out.resourceVersion = true, crd.ResourceVersion
 	return out, nil
 }

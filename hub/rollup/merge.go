@@ -73,7 +73,8 @@ const (
 
 // part is what one target contributes.
 type part struct {
-	row hubv1.ClusterRow
+	row   hubv1.ClusterRow
+	share *int32 // of the replicas, if they are divided
 	// observed is what it reports at the place where the merger is.
 	observed map[string]any
 	// lost is what may be missing there.
@@ -98,6 +99,7 @@ type merger struct {
 	// observed is true if every target has the hub's generation and its operator has seen it.
 	observed bool
 	now      metav1.Time
+	counts   map[string]int64 // of a workload
 
 	path    string   // of the object below the status, such as "/storage"; empty for the status itself
 	node    *node    // of the object
@@ -126,8 +128,12 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 			return nil, fmt.Errorf("merging the status: cluster %s: %w", row.Name, ErrIncomplete)
 		}
 		p := newPart(row)
+		p.share = t.Replicas
 		m.parts = append(m.parts, p)
 		m.observed = m.observed && hasObserved(p, m.generation)
+	}
+	if schema.workload != nil {
+		m.counts = m.workloadCounts()
 	}
 	return m, nil
 }
@@ -229,6 +235,8 @@ func (m *merger) rule(name string, n *node) (any, outcome) {
 
 func (m *merger) count(path, name string, n *node) (any, outcome) {
 	switch {
+	case m.schema.workload != nil:
+		return m.workloadCount(name)
 	case health.IsCount(name), path == m.schema.replicas:
 		return m.sum(name, n)
 	case n.kind == intOrString && health.IsAmount(name):

@@ -23,6 +23,8 @@ type Schema struct {
 	specBooleans map[string]bool
 	// replicas is the path of the scale subresource's count below the status, such as "/readyInstances"; empty if there is none.
 	replicas string
+	// workload is set for a built-in workload kind.
+	workload *workload
 }
 
 // maxNesting is as deep as projections go, the status and the entries of its lists included.

@@ -1,9 +1,7 @@
 package plane
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 
 	"github.com/hanse-dev/hanse/lab/process"
 )
@@ -39,20 +37,6 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 		specs = append(specs, spec)
 	}
 	return specs, nil
-}
-
-// kwokConfig joins the Stages into the one file that kwok reads.
-func (c *Cluster) kwokConfig(stages []string) (string, error) {
-	var parts [][]byte
-	for _, file := range stages {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, data)
-	}
-	config := c.path("kwok.yaml")
-	return config, os.WriteFile(config, bytes.Join(parts, []byte("\n---\n")), 0o600)
 }
 
 // OperatorSpec is the command of prometheus-operator. It takes no kubeconfig, but client certificates.

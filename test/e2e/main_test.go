@@ -39,7 +39,7 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"widgets"}, Status: true},
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
 	{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}},
-	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Status: true},
 	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}},
 	{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"sprockets"}},

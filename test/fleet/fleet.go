@@ -160,6 +160,15 @@ func (f *Fleet) Hansectl(ctx context.Context, args ...string) (string, error) {
 	return f.run(ctx, nil, filepath.Join(f.Bin, "hansectl"), append(args, "--kubeconfig", f.Hub.Kubeconfig)...)
 }
 
+// Kubectl runs the kubectl that the lab has built as an admin of a cluster and returns what it prints on standard output.
+func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string, error) {
+	bin, err := f.run(ctx, nil, f.Lab, "build", "--print-bin")
+	if err != nil {
+		return "", err
+	}
+	return f.run(ctx, nil, filepath.Join(strings.TrimSpace(bin), "kubectl"), append(args, "--kubeconfig", c.Kubeconfig)...)
+}
+
 // HelmCommand runs helm on a cluster.
 func (f *Fleet) HelmCommand(ctx context.Context, c *Cluster, args ...string) (string, error) {
 	home := filepath.Join(f.Dir, "helm")

@@ -1,0 +1,211 @@
+package rollup
+
+import (
+	"math"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// workload names the counts in the status of a built-in workload kind. Tools compare these counts with spec.replicas of one
+// cluster, so they fold by rules of their own.
+type workload struct {
+	total            string // all pods; of a DaemonSet, the nodes that should run one
+	updated          string // pods of the newest template; empty if the kind has no rollouts
+	ready, available string
+	unavailable      string // empty if the kind has no such count
+	others           []string
+	// perNode is true for a kind without spec.replicas.
+	perNode bool
+	// zeros are the counts that the API server shows although they are 0.
+	zeros []string
+}
+
+var workloads = map[schema.GroupVersionKind]*workload{
+	{Group: "apps", Version: "v1", Kind: "Deployment"}: {
+		total: "replicas", updated: "updatedReplicas", ready: "readyReplicas", available: "availableReplicas",
+		unavailable: "unavailableReplicas",
+	},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}: {
+		total: "replicas", updated: "updatedReplicas", ready: "readyReplicas", available: "availableReplicas",
+		others: []string{"currentReplicas"}, zeros: []string{"replicas", "availableReplicas"},
+	},
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}: {
+		total: "replicas", ready: "readyReplicas", available: "availableReplicas",
+		others: []string{"fullyLabeledReplicas"}, zeros: []string{"replicas"},
+	},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}: {
+		total: "desiredNumberScheduled", updated: "updatedNumberScheduled", ready: "numberReady", available: "numberAvailable",
+		unavailable: "numberUnavailable", others: []string{"currentNumberScheduled", "numberMisscheduled"}, perNode: true,
+		zeros: []string{"desiredNumberScheduled", "numberReady", "currentNumberScheduled", "numberMisscheduled"},
+	},
+}
+
+// WorkloadSchema is the schema of a built-in workload kind whose status on the hub reads as that of one cluster; ok is
+// false for any other kind.
+func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
+	w := workloads[gvk]
+	if w == nil {
+		return Schema{}, false
+	}
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	condition := apiextensionsv1.JSONSchemaProps{
+		Type: "object", Required: []string{"type", "status"},
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": text},
+	}
+	if gvk.Kind == "Deployment" {
+		condition.Properties["lastUpdateTime"] = text
+		condition.Required = append(condition.Required, "lastUpdateTime")
+	}
+	status := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		observedGenerationField: {Type: "integer"},
+		conditionsField:         {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition}},
+	}}
+	for _, name := range w.names() {
+		status.Properties[name] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int32"}
+	}
+	return Schema{kind: gvk.GroupKind(), status: newNode(&status, maxNesting), workload: w}, true
+}
+
+// names of all counts.
+func (w *workload) names() []string {
+	names := append(w.compared(), w.others...)
+	if w.unavailable != "" {
+		names = append(names, w.unavailable)
+	}
+	return names
+}
+
+// compared are the counts that are equal once the rollout is complete.
+func (w *workload) compared() []string {
+	names := []string{w.total, w.ready, w.available}
+	if w.updated != "" {
+		names = append(names, w.updated)
+	}
+	return names
+}
+
+// workloadCount is one of the counts of a workload.
+func (m *merger) workloadCount(name string) (any, outcome) {
+	if m.mayLack(name, health.LostNumbers) {
+		return nil, omitted
+	}
+	n := m.counts[name]
+	if n == 0 && !slices.Contains(m.schema.workload.zeros, name) {
+		return nil, silent
+	}
+	return n, merged
+}
+
+// workloadCounts folds the counts of all clusters. Where each cluster runs spec.replicas, a count is the lowest one. Where the
+// replicas are divided, and of a DaemonSet, a count is the sum.
+//
+// While a cluster that answers is not done, the counts never say that the rollout is complete, although they would: a
+// cluster may have more replicas by an override, or pods that still end.
+func (m *merger) workloadCounts() map[string]int64 {
+	w := m.schema.workload
+	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
+	underWay := false
+	folded := map[string]int64{}
+	for i, p := range m.parts {
+		counts, complete := m.countsOf(p)
+		underWay = underWay || !complete && p.row.LastObservedTime == nil
+		for name, n := range counts {
+			switch {
+			case sums:
+				folded[name] = min(folded[name]+n, math.MaxInt32)
+			case i == 0:
+				folded[name] = n
+			default:
+				folded[name] = min(folded[name], n)
+			}
+		}
+	}
+	if underWay {
+		m.hold(folded)
+	}
+	if w.unavailable != "" {
+		folded[w.unavailable] = max(folded[w.total]-folded[w.available], 0)
+	}
+	return folded
+}
+
+// countsOf are the counts of one cluster, in terms of the replicas that it has to run. A cluster whose rollout is complete
+// with another number, by an override or an autoscaler, counts as complete.
+func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
+	w := m.schema.workload
+	counts = map[string]int64{}
+	for _, name := range append(w.compared(), w.others...) {
+		n, _ := p.observed[name].(float64)
+		counts[name] = int64(min(max(n, 0), math.MaxInt32))
+	}
+	complete = m.complete(p, counts)
+	if w.perNode {
+		return counts, complete
+	}
+	want, total := m.specReplicas(), counts[w.total]
+	if p.share != nil {
+		want = int64(*p.share)
+	}
+	for name, n := range counts {
+		switch {
+		case !complete:
+			counts[name] = min(n, want, total) // the server refuses a part that is larger than the whole
+		case total != want:
+			counts[name] = want
+		}
+	}
+	counts[w.available] = min(counts[w.available], counts[w.ready])
+	return counts, complete
+}
+
+// complete is true for a cluster whose rollout of the hub's content is over. One that is away counts by its last numbers.
+func (m *merger) complete(p part, counts map[string]int64) bool {
+	switch {
+	case p.row.Generation != m.generation:
+		return false
+	case p.current():
+		return p.row.Health == hubv1.HealthHealthy
+	}
+	total := counts[m.schema.workload.total]
+	return p.row.LastObservedTime != nil &&
+		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
+}
+
+// hold keeps counts from saying that the rollout is complete.
+func (m *merger) hold(counts map[string]int64) {
+	w := m.schema.workload
+	want := m.specReplicas()
+	if w.perNode {
+		want = counts[w.total]
+	}
+	updated := w.updated == "" || counts[w.updated]+m.partition() >= want
+	switch {
+	case !updated, counts[w.total] > want, counts[w.ready] < want, counts[w.available] < want:
+	case want > 0:
+		counts[w.ready], counts[w.available] = want-1, want-1
+	case !w.perNode:
+		counts[w.total] = 1
+	}
+}
+
+// specReplicas is 1 by default, as the API server has it.
+func (m *merger) specReplicas() int64 {
+	n, ok := generation(m.spec["replicas"])
+	if !ok {
+		return 1
+	}
+	return n
+}
+
+// partition of a StatefulSet is how many of its pods keep the older template.
+func (m *merger) partition() int64 {
+	strategy, _ := m.spec["updateStrategy"].(map[string]any)
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	n, _ := generation(rolling["partition"])
+	return n
+}
