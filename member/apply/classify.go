@@ -59,9 +59,14 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
+// duplicateEntries is what server-side apply says of a list with two entries of one key. A plain create takes such a list.
+const duplicateEntries = "duplicate entries for key"
+
 var (
 	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 	// conflictManager reads the message of a conflict's cause: conflict with "manager" using apps/v1.
+	// duplicated reads: .spec.containers[name="web"].env: duplicate entries for key [name="A"].
+	duplicated      = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
 
@@ -92,6 +97,8 @@ func classify(err error, t target) member.Outcome {
 	case strings.Contains(text, "field not declared in schema"):
 		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: bring it up to date there",
 			t.gvk.Kind, undeclared(text))
+	case strings.Contains(text, duplicateEntries):
+		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.duplicates(text))
 	case strings.Contains(text, "failed to create typed patch object"), strings.Contains(text, "failed to convert new object"):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
 	case status.Code == http.StatusRequestEntityTooLarge, strings.Contains(text, "request is too large"),
@@ -198,6 +205,31 @@ func undeclared(text string) string {
 		text = text[i+1:]
 	}
 	return text
+}
+
+// duplicates names the lists that have an entry twice, and its key.
+func (t target) duplicates(text string) string {
+	var twice []string
+	for _, m := range duplicated.FindAllStringSubmatch(text, -1) {
+		twice = append(twice, m[1]+" has two entries"+withKey(m[2]))
+	}
+	if len(twice) == 0 || t.secret() {
+		return t.published(after(text, "): "))
+	}
+	const most = 2
+	said := strings.Join(twice[:min(len(twice), most)], "; ")
+	if more := len(twice) - most; more > 0 {
+		said += fmt.Sprintf("; and %d more", more)
+	}
+	return said + ": server-side apply takes one: leave out the others on the hub"
+}
+
+// withKey names the key of an entry. An entry of a set is its own key: a value, which is not shown.
+func withKey(key string) string {
+	if strings.HasPrefix(key, "=") {
+		return " that are equal"
+	}
+	return " with " + strings.ReplaceAll(key, ",", ", ")
 }
 
 func after(text, mark string) string {

@@ -59,6 +59,35 @@ func TestWhatAServerRefuses(t *testing.T) {
 			},
 			want: failed(hubv1.ReasonManifestRefused, member.RetrySlowly), says: ".spec.size", hides: "canary",
 		},
+		"a variable that is there twice": {
+			manifest: func(ns string) *unstructured.Unstructured {
+				variable := func(value string) any { return map[string]any{"name": "LEVEL", "value": value} }
+				return object(pod, ns, "web", spec(map[string]any{"containers": []any{
+					map[string]any{"name": "c", "image": "i", "env": []any{variable("one"), variable("canary")}},
+				}}))
+			},
+			want:  failed(hubv1.ReasonManifestRefused, member.RetrySlowly),
+			says:  `.spec.containers[name="c"].env has two entries with name="LEVEL": server-side apply takes one: leave out the others on the hub`,
+			hides: "canary",
+		},
+		"a port under two names": {
+			manifest: func(ns string) *unstructured.Unstructured {
+				port := func(name string) any {
+					return map[string]any{"name": name, "containerPort": int64(80), "protocol": "TCP"}
+				}
+				return object(pod, ns, "web", spec(map[string]any{"containers": []any{
+					map[string]any{"name": "c", "image": "i", "ports": []any{port("http"), port("web")}},
+				}}))
+			},
+			want: failed(hubv1.ReasonManifestRefused, member.RetrySlowly),
+			says: `.spec.containers[name="c"].ports has two entries with containerPort=80, protocol="TCP": server-side apply takes one`,
+		},
+		"a value of a set that is there twice": {
+			manifest: func(ns string) *unstructured.Unstructured {
+				return object(widget, ns, "web", spec(map[string]any{"tags": []any{"canary", "canary"}}))
+			},
+			want: failed(hubv1.ReasonManifestRefused, member.RetrySlowly), says: ".spec.tags has two entries that are equal", hides: "canary",
+		},
 		"a value of a Secret that is not base64": {
 			manifest: func(ns string) *unstructured.Unstructured {
 				return object(secret, ns, "web", map[string]any{"data": map[string]any{"password": "canary!"}})

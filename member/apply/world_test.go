@@ -73,7 +73,7 @@ func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, er
 }
 
 func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
-	open := true
+	open, set := true, "set"
 	object := func(p map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: p}
 	}
@@ -82,6 +82,7 @@ func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 		"size":  {Type: "integer", Maximum: &most},
 		"color": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"red"`)}, {Raw: []byte(`"blue"`)}}},
 		"note":  {Type: "string"},
+		"tags":  {Type: "array", XListType: &set, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
 		"free":  {Type: "object", XPreserveUnknownFields: &open},
 	})
 	root := object(map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &open}})

@@ -165,7 +165,11 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	case object == nil && binding == nil:
 		return nil, nil, fmt.Errorf("the hub has no %s", id)
 	case object == nil || object.GetDeletionTimestamp() != nil:
-		return nil, nil, fmt.Errorf("%s is deleted: there is nothing to decide, see hansectl status", id)
+		text := fmt.Sprintf("%s is deleted", id)
+		if going := view.Withdrawing(binding); going != "" {
+			text += " and " + going
+		}
+		return nil, nil, fmt.Errorf("%s: there is nothing to decide, see hansectl status", text)
 	case binding != nil:
 		return object, binding, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
@@ -78,6 +79,13 @@ func TestExplainReplaysADecisionFromWhatTheHubHolds(t *testing.T) {
 	t.Run("a deleted object has no decision", func(t *testing.T) {
 		must(t, onHub.Delete(t.Context(), object))
 		_, err := hansectl(t, "explain", "cm", "settings", "-n", "shop")
-		refused(t, err, "ConfigMap shop/settings is deleted")
+		refused(t, err, "ConfigMap shop/settings is deleted: there is nothing to decide")
+
+		must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+		binding.BindingSpec().Clusters[1].State = hubv1.TargetAbsent
+		binding.BindingSpec().Clusters[1].Absent = &hubv1.Absence{Reason: hubv1.ReasonObjectDeleted, UID: object.GetUID(), Policy: hubv1.RemovalDelete}
+		must(t, onHub.Update(t.Context(), binding))
+		_, err = hansectl(t, "explain", "cm", "settings", "-n", "shop")
+		refused(t, err, "ConfigMap shop/settings is deleted and being withdrawn from 1 of 2 clusters")
 	})
 }

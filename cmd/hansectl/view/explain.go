@@ -34,6 +34,8 @@ type Explanation struct {
 	Missing []string `json:"missing,omitempty"`
 	// Selected of the clusters hold the object after the replay.
 	Selected int `json:"selected"`
+	// Withdrawing is from how many clusters the replay withdraws the object.
+	Withdrawing int `json:"withdrawing,omitempty"`
 	// AffinityGroup that holds the object.
 	AffinityGroup string             `json:"affinityGroup,omitempty"`
 	Spread        []SpreadStep       `json:"spread,omitempty"`
@@ -164,6 +166,9 @@ func Explain(live schedule.Live, replay schedule.Replayed, cluster string) Expla
 	for _, t := range replay.Spec.Clusters {
 		if t.State == hubv1.TargetPresent {
 			e.Selected++
+		}
+		if t.State == hubv1.TargetAbsent {
+			e.Withdrawing++
 		}
 	}
 	e.Clusters = explainedClusters(live, replay)

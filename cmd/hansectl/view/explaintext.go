@@ -64,7 +64,28 @@ func (e Explanation) subject() string {
 	if e.Selected == 1 {
 		clusters = "cluster"
 	}
-	return fmt.Sprintf("%s %s: %d %s selected", e.Object.Kind, name, e.Selected, clusters)
+	text := fmt.Sprintf("%s %s: %d %s selected", e.Object.Kind, name, e.Selected, clusters)
+	if n := e.unplaced(); len(n) > 0 {
+		text = fmt.Sprintf("%s %s: %d of %d selected clusters (%s)", e.Object.Kind, name, e.Selected, e.Selected+len(n), list(n))
+	}
+	if w := withdrawing(e.Withdrawing, e.Selected+e.Withdrawing); w != "" {
+		text += ", " + w
+	}
+	return text
+}
+
+// unplaced are the clusters that the placement selects and that do not get the object, unless it chooses among them.
+func (e Explanation) unplaced() []string {
+	if len(e.Spread) > 0 {
+		return nil
+	}
+	var out []string
+	for _, c := range e.Clusters {
+		if c.Result == Rejected && keptAway[c.Reason] != "" {
+			out = append(out, c.Cluster+" "+keptAway[c.Reason])
+		}
+	}
+	return out
 }
 
 // by reads " by Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay: same result".

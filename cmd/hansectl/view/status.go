@@ -31,9 +31,13 @@ type Status struct {
 	Replicas   *Replicas             `json:"replicas,omitempty"`
 	Conditions []metav1.Condition    `json:"conditions,omitempty"`
 	Clusters   []Row                 `json:"clusters,omitempty"`
-	Regions    []Region              `json:"regions,omitempty"`
-	OnObject   *OnObject             `json:"onObject,omitempty"`
-	Waiting    []Wait                `json:"waiting,omitempty"`
+	// Unplaced is absent if every cluster that the placement selects gets the object.
+	Unplaced *Unplaced `json:"unplaced,omitempty"`
+	Regions  []Region  `json:"regions,omitempty"`
+	OnObject *OnObject `json:"onObject,omitempty"`
+	Waiting  []Wait    `json:"waiting,omitempty"`
+
+	withdrawing string // from how many clusters, in words
 }
 
 // Silence means that no hub renews its Lease: what is shown is what one wrote last.
@@ -170,7 +174,7 @@ func Of(in StatusInput) Status {
 		byName[in.Members[i].Name] = &in.Members[i]
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
-	s.StatusTo = statusTo(status.Conditions)
+	s.StatusTo, s.Unplaced, s.withdrawing = statusTo(status.Conditions), unplacedOf(in.Binding), Withdrawing(in.Binding)
 	summary := status.Summary
 	summary.Desired = 0 // the status may be of an earlier decision
 	if in.Silence != nil {

@@ -80,6 +80,9 @@ func (s Status) header() []string {
 	if s.NotFederated != nil {
 		return append(parts, "not federated")
 	}
+	if s.withdrawing != "" {
+		parts = append(parts, s.withdrawing)
+	}
 	if p := s.Placement; p != nil {
 		parts = append(parts, p.Kind+"/"+p.Name)
 	}
@@ -90,10 +93,14 @@ func (s Status) header() []string {
 }
 
 func (s Status) summary() []string {
-	parts := []string{
+	var parts []string
+	if s.Unplaced != nil {
+		parts = append(parts, s.Unplaced.text())
+	}
+	parts = append(parts,
 		fmt.Sprintf("APPLIED %d/%d", s.Summary.Applied, s.Summary.Desired),
 		fmt.Sprintf("HEALTHY %d/%d", s.Summary.Healthy, s.Summary.Desired),
-	}
+	)
 	if r := s.Replicas; r != nil {
 		text := fmt.Sprintf("REPLICAS %d/%d live", r.ReadyLive, r.Total)
 		if r.ReadyLastKnown > 0 {
@@ -104,6 +111,9 @@ func (s Status) summary() []string {
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
 		healthy = fmt.Sprintf("Healthy=%s (%s)", c.Status, c.Reason)
+		if s.Unplaced != nil && c.Reason == hubv1.ReasonHealthyEverywhere { // not everywhere
+			healthy = fmt.Sprintf("Healthy=%s", c.Status)
+		}
 	}
 	return append(parts, healthy)
 }

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Unplaced are clusters that the placement selects and that do not get the object.
+type Unplaced struct {
+	// Selected is how many clusters the placement selects, with those that hold the object.
+	Selected int `json:"selected"`
+	// Count of the clusters without it. Clusters has up to 20 of them for each reason.
+	Count    int               `json:"count"`
+	Clusters []UnplacedCluster `json:"clusters"`
+}
+
+// UnplacedCluster is one of them.
+type UnplacedCluster struct {
+	Cluster string `json:"cluster"`
+	// Reason is that of the decision, such as TaintNotTolerated.
+	Reason string `json:"reason"`
+}
+
+// keptAway are the reasons for which a cluster that a placement selects does not get an object, in words for one cluster. Those
+// for counts of clusters are in hub/schedule.
+var keptAway = map[string]string{
+	hubv1.ReasonTaintNotTolerated:   "tainted",
+	hubv1.ReasonUnschedulable:       "cordoned",
+	hubv1.ReasonDraining:            "draining",
+	hubv1.ReasonClusterNotReady:     "not Ready",
+	hubv1.ReasonNamespaceNotAllowed: "does not allow the namespace",
+	hubv1.ReasonKindNotServed:       "does not serve the kind",
+	hubv1.ReasonVersionNotServed:    "does not serve the version",
+	hubv1.ReasonExpressionFailed:    "the expression gives no answer",
+	hubv1.ReasonTopologyMissing:     "in no domain",
+}
+
+// unplacedOf reads the decision; nil if every selected cluster has the object. A placement that chooses among the clusters does
+// without some of them, so nothing is said there.
+func unplacedOf(b hubv1.BindingObject) *Unplaced {
+	d := b.BindingStatus().Decision
+	if d == nil || slices.ContainsFunc(d.Reasons, func(c hubv1.ChosenCluster) bool { return c.Reason == hubv1.ReasonScheduled }) {
+		return nil
+	}
+	u := Unplaced{}
+	for _, t := range b.BindingSpec().Clusters {
+		if t.State == hubv1.TargetPresent {
+			u.Selected++
+		}
+	}
+	for _, group := range d.Rejected {
+		if keptAway[group.Reason] == "" {
+			continue
+		}
+		u.Count += int(group.Count)
+		for _, example := range group.Examples {
+			name, _, _ := strings.Cut(example, ": ")
+			u.Clusters = append(u.Clusters, UnplacedCluster{Cluster: name, Reason: group.Reason})
+		}
+	}
+	if u.Count == 0 {
+		return nil
+	}
+	u.Selected += u.Count
+	return &u
+}
+
+// text reads "1 of 2 selected clusters: eu-fra-1 tainted".
+func (u Unplaced) text() string {
+	var names []string
+	for _, c := range u.Clusters[:min(len(u.Clusters), namedAtMost)] {
+		names = append(names, c.Cluster+" "+keptAway[c.Reason])
+	}
+	text := fmt.Sprintf("%d of %d selected clusters: %s", u.Selected-u.Count, u.Selected, strings.Join(names, ", "))
+	if more := u.Count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Withdrawing says from how many clusters the object of a binding is being withdrawn; empty if from none, or without a binding.
+func Withdrawing(b hubv1.BindingObject) string {
+	if b == nil {
+		return ""
+	}
+	absent, all := 0, b.BindingSpec().Clusters
+	for _, t := range all {
+		if t.State == hubv1.TargetAbsent {
+			absent++
+		}
+	}
+	return withdrawing(absent, len(all))
+}
+
+// withdrawing says of how many clusters an object is being withdrawn; empty if of none.
+func withdrawing(absent, all int) string {
+	switch {
+	case absent == 0:
+		return ""
+	case absent < all:
+		return fmt.Sprintf("being withdrawn from %d of %d clusters", absent, all)
+	case all == 1:
+		return "being withdrawn from 1 cluster"
+	}
+	return fmt.Sprintf("being withdrawn from %d clusters", all)
+}
