@@ -38,6 +38,9 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s: interrupted; what was done so far stays\n", name)
 	case err.Error() != "":
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
+		if advice := command.Advice(err); advice != "" {
+			fmt.Fprintln(os.Stderr, advice)
+		}
 	}
 	os.Exit(command.ExitCode(err))
 }

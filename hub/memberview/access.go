@@ -36,14 +36,51 @@ func (v *View) identify(ctx context.Context, token string) (who, error) {
 	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
 }
 
+// mayLook checks the verb view on the MemberCluster. Without it, the verb view on the bindings of the namespace lets the user
+// look at objects of that namespace.
+func (v *View) mayLook(ctx context.Context, q *question) error {
+	err := needsRole(q.who, q.namespace)
+	if q.cluster != "" {
+		if err = v.mayView(ctx, q); !apierrors.IsForbidden(err) {
+			return err
+		}
+		if q.namespace == "" {
+			return err
+		}
+	}
+	allowed, asking := v.mayViewNamespace(ctx, q.who, q.namespace)
+	if asking != nil {
+		return asking
+	}
+	if allowed {
+		q.bounded = true
+		return nil
+	}
+	return err
+}
+
 // mayView checks the verb view on the MemberCluster.
 func (v *View) mayView(ctx context.Context, q *question) error {
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{Verb: "view", Group: members.Group, Resource: members.Resource, Name: q.cluster})
 	if err == nil && !allowed {
-		err = apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on it", q.who.name))
+		err = needsView(q)
 	}
 	return err
+}
+
+// needsView is the refusal of a user who may not view the member.
+func needsView(q *question) error {
+	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
+	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on it%s", q.who.name, roleIn(q.namespace)))
+}
+
+// roleIn says which role lets a user look at the objects of a namespace.
+func roleIn(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf(", or on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", namespace, namespace)
 }
 
 // placed is an object that the hub sends to the member in question.
@@ -66,6 +103,9 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	q.who.asked = append(q.who.asked, p.id.String())
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Kind}, o.Name, fmt.Errorf(
 		"user %q may not get %s on the hub, or the hub does not send it to cluster %s", q.who.name, p.id, q.cluster))
+	if q.bounded && o.Namespace != q.namespace {
+		return p, refused
+	}
 	p.binding = hubv1.NewBinding(p.id.BindingKey())
 	err := v.opts.Client.Get(ctx, p.id.BindingKey(), p.binding, client.UnsafeDisableDeepCopy)
 	switch {

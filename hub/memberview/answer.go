@@ -25,7 +25,11 @@ import (
 // question is one request whose sender is known.
 type question struct {
 	who     who
-	cluster string
+	cluster string // empty if no member is asked
+	// namespace that the question is about; empty if it is about all that the user may get.
+	namespace string
+	// bounded is true for a user who may look at objects of the namespace alone.
+	bounded bool
 	body    []byte
 	passed  bool
 }
@@ -35,7 +39,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
-		q := &question{cluster: r.PathValue("cluster"), passed: r.Header.Get(passedOn) != ""}
+		q := &question{cluster: r.PathValue("cluster"), namespace: r.URL.Query().Get(namespaceParameter), passed: r.Header.Get(passedOn) != ""}
 		result, err := v.ask(ctx, w, r, q, what, f)
 		code := http.StatusOK
 		if err != nil {
@@ -44,7 +48,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 		}
 		requests.WithLabelValues(what, strconv.Itoa(code)).Inc()
 		if q.who.name != "" { // strangers must not fill the log
-			v.opts.Logger.Info("Looked at a member", "user", q.who.name, "cluster", q.cluster, "what", what, "objects", q.who.asked, "code", code)
+			v.opts.Logger.Info("Looked at a member", "user", q.who.name, "cluster", q.cluster, "namespace", q.namespace, "what", what, "objects", q.who.asked, "code", code)
 		}
 		write(w, code, result)
 	}
@@ -68,6 +72,9 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if q.body, err = body(w, r); err != nil {
 		return nil, err
 	}
+	if q.cluster == "" {
+		return f(ctx, q)
+	}
 	holder := v.opts.Holder(q.cluster)
 	switch {
 	case holder.Here:
@@ -78,7 +85,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know finds out who asks, and whether they may look at the member at all. Nothing else is done for a request before.
+// know finds out who asks, and whether they may look at the member, or into the namespace, at all. Nothing else is done for
+// a request before.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -93,7 +101,7 @@ func (v *View) know(ctx context.Context, r *http.Request, q *question, token str
 	if free, err = v.users.take(q.who.name); err != nil {
 		return nil, err
 	}
-	if err := v.mayView(ctx, q); err != nil {
+	if err := v.mayLook(ctx, q); err != nil {
 		free()
 		return nil, err
 	}
@@ -190,7 +198,7 @@ const largestAnswer = 16 << 20
 
 // passOn asks the replica that works on the member. It checks the token itself.
 func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+Path(q.cluster, what), bytes.NewReader(q.body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+PathIn(q.cluster, what, q.namespace), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, fmt.Errorf("passing on to the replica that works on cluster %q: %w", q.cluster, err)
 	}

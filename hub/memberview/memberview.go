@@ -5,7 +5,10 @@
 //   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the MemberCluster, see prune.go.
 //   - Who asks is whom the hub's API server takes the bearer token for (TokenReview). They need the verb view on the MemberCluster, and get
 //     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, the rights to make such
-//     policies and to change the object, see try.go.
+//     policies and to change the object, see try.go. With the verb view on ResourceBindings of a namespace, users look at
+//     the objects of that namespace on every member.
+//   - Users who may view a namespace are told the facts that decide on its objects: clusters, cluster-scoped policies and
+//     override policies, without all that concerns others, see narrow.go.
 //   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Of copies without a binding only
 //     names and marks are shown, of kinds that the user may list. Values of Secrets are taken out, see redact.go.
 //   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
@@ -135,6 +138,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.HandleFunc("POST "+Path("{cluster}", Children), v.answer(Children, v.children))
 	mux.HandleFunc("POST "+Path("{cluster}", Unclaimed), v.answer(Unclaimed, v.unclaimed))
 	mux.HandleFunc("POST "+Path("{cluster}", Prune), v.answer(Prune, v.prune))
+	mux.HandleFunc("POST "+PathIn("", Facts, ""), v.answer(Facts, v.facts))
 	mux.ServeHTTP(w, r)
 }
 

@@ -34,6 +34,9 @@ const (
 
 // unclaimed lists the copies on a member that no binding claims, as far as the user may list them on the hub.
 func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
+	if q.bounded {
+		return nil, needsView(q)
+	}
 	if err := q.read(&UnclaimedRequest{}); err != nil {
 		return nil, err
 	}
@@ -110,6 +113,9 @@ func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity
 
 // prune removes copies that no binding claims.
 func (v *View) prune(ctx context.Context, q *question) (any, error) {
+	if q.bounded {
+		return nil, needsView(q)
+	}
 	var in PruneRequest
 	if err := q.read(&in); err != nil {
 		return nil, err

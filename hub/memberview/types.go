@@ -2,6 +2,7 @@ package memberview
 
 import (
 	"encoding/json"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +31,43 @@ const (
 	Prune     = "prune"     // PruneRequest, PruneAnswer
 )
 
+// Facts asks for what decides on the objects of a namespace and does not live there: FactsRequest, FactsAnswer. No member
+// is asked.
+const Facts = "facts"
+
+// namespaceParameter of a query names the namespace of all objects that are asked about. Users who may look into that
+// namespace alone must name it.
+const namespaceParameter = "namespace"
+
 // Path of a question about a member.
 func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
+
+// PathIn is the path, with its query, of a question about objects of a namespace; empty for objects of several, or
+// without one. A question about no member has no cluster.
+func PathIn(cluster, what, namespace string) string {
+	path := Path(cluster, what)
+	if cluster == "" {
+		path = "/" + what
+	}
+	if namespace == "" {
+		return path
+	}
+	return path + "?" + url.Values{namespaceParameter: {namespace}}.Encode()
+}
+
+// FactsRequest asks about the namespace of the path.
+type FactsRequest struct{}
+
+// FactsAnswer has what an author of the namespace has to know of the fleet. Of clusters it has only what the policies read
+// that are shown.
+type FactsAnswer struct {
+	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
+	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`
+	ClusterOverridePolicies []hubv1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
+	OverridePolicies        []hubv1.OverridePolicy        `json:"overridePolicies,omitempty"`
+	// Notes say what is left out that may decide, too.
+	Notes []string `json:"notes,omitempty"`
+}
 
 // Object names a hub object.
 type Object struct {

@@ -210,6 +210,15 @@ func (w *world) ask(token, cluster, what string, in, out any) error {
 	return w.send(w.replicas[here].Annotations()[memberview.CertificateAnnotation], token, cluster, what, body, out)
 }
 
+// askIn asks about objects of one namespace.
+func (w *world) askIn(token, cluster, what, namespace string, in, out any) error {
+	w.Helper()
+	body, err := json.Marshal(in)
+	must(w.T, err)
+	transport := memberview.Transport(w.replicas[here].Annotations()[memberview.CertificateAnnotation])
+	return w.sendTo(transport, token, memberview.PathIn(cluster, what, namespace), body, out)
+}
+
 func (w *world) send(certificate, token, cluster, what string, body []byte, out any) error {
 	w.Helper()
 	return w.sendBy(memberview.Transport(certificate), token, cluster, what, body, out)
@@ -217,7 +226,12 @@ func (w *world) send(certificate, token, cluster, what string, body []byte, out 
 
 func (w *world) sendBy(transport http.RoundTripper, token, cluster, what string, body []byte, out any) error {
 	w.Helper()
-	url := "https://" + w.replicas[here].Annotations()[memberview.AddressAnnotation] + memberview.Path(cluster, what)
+	return w.sendTo(transport, token, memberview.Path(cluster, what), body, out)
+}
+
+func (w *world) sendTo(transport http.RoundTripper, token, path string, body []byte, out any) error {
+	w.Helper()
+	url := "https://" + w.replicas[here].Annotations()[memberview.AddressAnnotation] + path
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, url, bytes.NewReader(body))
 	must(w.T, err)
 	if token != "" {

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,18 +50,25 @@ func TestJoinLetsTheHubRenewItsTokenAsTheMemberChartDoes(t *testing.T) {
 }
 
 func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
-	granted := map[string][]rbacv1.PolicyRule{}
-	for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", map[string]any{"view": map[string]any{"enabled": true}}) {
+	values := map[string]any{"view": map[string]any{"enabled": true, "groups": []string{"system:authenticated"}}}
+	granted, bound := map[string][]rbacv1.PolicyRule{}, []string{}
+	for _, o := range charts.Render(t, "hanse-hub/templates/view.yaml", values) {
 		var role rbacv1.ClusterRole // a Role has rules, too
+		var binding rbacv1.RoleBinding
 		switch o.GetKind() {
 		case "ClusterRole", "Role":
 			convert(t, o, &role)
 			granted[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = role.Rules
+		case "RoleBinding", "ClusterRoleBinding":
+			convert(t, o, &binding)
+			bound = append(bound, o.GetNamespace()+": "+binding.RoleRef.Kind+" "+binding.RoleRef.Name+" to "+binding.Subjects[0].Name)
 		}
+	}
+	if diff := cmp.Diff([]string{"hanse-system: Role hanse-view to system:authenticated"}, bound); diff != "" {
+		t.Errorf("bindings (-want +chart):\n%s", diff)
 	}
 	want := map[string][]rbacv1.PolicyRule{
 		"ClusterRole /hanse-prune": {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"list", "view", "prune"}}},
-		"ClusterRole /hanse-view":  {{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}},
 		"Role hanse-system/hanse-view": {
 			{APIGroups: []string{""}, Resources: []string{"services/proxy"}, ResourceNames: []string{viewService}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{hubName}, Verbs: []string{"get"}},
@@ -67,6 +76,45 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, granted); diff != "" {
 		t.Errorf("roles (-want +chart):\n%s", diff)
+	}
+}
+
+func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
+	// What may be in a role that namespaces are given: nothing that holds or makes a value of a Secret for viewers.
+	allowed := map[string]map[string][]string{
+		"view":  {"placements": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"}, "memberclusters": {"view"}, "namespaces": {"get"}},
+		"edit":  authorRights(),
+		"admin": authorRights(),
+	}
+	for _, aggregate := range []bool{true, false} {
+		objects := charts.Render(t, "hanse-hub/templates/user-roles.yaml", map[string]any{"userRoles": map[string]any{"aggregate": aggregate}})
+		for _, o := range objects {
+			var role rbacv1.ClusterRole
+			convert(t, o, &role)
+			to := strings.TrimPrefix(role.Name, "hanse-")
+			if got := role.Labels["rbac.authorization.k8s.io/aggregate-to-"+to] == "true"; got != aggregate {
+				t.Errorf("%s: aggregated is %t, want %t", role.Name, got, aggregate)
+			}
+			rights := map[string][]string{}
+			for _, r := range role.Rules {
+				for _, resource := range r.Resources {
+					rights[resource] = append(rights[resource], r.Verbs...)
+				}
+			}
+			if diff := cmp.Diff(allowed[to], rights); diff != "" {
+				t.Errorf("%s (-want +chart):\n%s", role.Name, diff)
+			}
+		}
+		if len(objects) != len(allowed) {
+			t.Errorf("the chart has %d roles, want %d", len(objects), len(allowed))
+		}
+	}
+}
+
+func authorRights() map[string][]string {
+	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	return map[string][]string{
+		"placements": append(slices.Clone(write), "override"), "overridepolicies": write, "resourcebindings": {"get", "list", "watch", "view"}, "namespaces": {"get"},
 	}
 }
 

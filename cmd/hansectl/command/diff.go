@@ -70,7 +70,7 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 }
 
 func (d *diff) run(ctx context.Context, kind, name string) error {
-	c, _, err := d.hub.connect()
+	c, err := d.hub.reader(&d.window)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	for i, cluster := range clusters {
 		asking.Go(func() error {
 			var answer memberview.DiffAnswer
-			err := views.ask(ctx, cluster, memberview.Diff, memberview.DiffRequest{Object: result.Object, Policies: policies}, &answer)
+			err := views.ask(ctx, cluster, memberview.Diff, id.Namespace, memberview.DiffRequest{Object: result.Object, Policies: policies}, &answer)
 			result.Clusters[i] = view.DiffOf(cluster, id, answer, err)
 			return nil
 		})

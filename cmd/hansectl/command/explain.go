@@ -71,7 +71,7 @@ and whether the result is what the binding says. It writes nothing.`,
 }
 
 func (e *explain) run(ctx context.Context, kind, name string) error {
-	c, _, err := e.hub.connect()
+	c, err := e.hub.reader(&e.window)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 		return nil, err
 	}
 	var answer memberview.CopyAnswer
-	if err := views.ask(ctx, e.cluster, memberview.Copy, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
+	if err := views.ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
 		return nil, err
 	}
 	if answer.Object == nil && answer.Refused != nil {

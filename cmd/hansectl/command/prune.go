@@ -128,7 +128,7 @@ func pruneSome(ctx context.Context, views *views, copies []view.UnclaimedCopy) [
 		request.Copies = append(request.Copies, c.ShownCopy)
 	}
 	var answer memberview.PruneAnswer
-	err := views.ask(ctx, cluster, memberview.Prune, request, &answer)
+	err := views.ask(ctx, cluster, memberview.Prune, "", request, &answer)
 	if err == nil && len(answer.Copies) != len(copies) {
 		err = fmt.Errorf("the hub answered for %d of %d copies", len(answer.Copies), len(copies))
 	}

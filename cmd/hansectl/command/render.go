@@ -20,6 +20,7 @@ import (
 // renderRun is one run of the command.
 type renderRun struct {
 	hub      *hub
+	window   window
 	out      output
 	files    cliresource.FilenameOptions
 	clusters []string
@@ -59,6 +60,7 @@ The clusters are those of the object's binding, unless others are named. The exi
 	}
 	r.out.addTo(cmd)
 	flags := cmd.Flags()
+	r.window.addTo(flags)
 	flags.StringSliceVar(&r.clusters, "cluster", nil, "Render for this cluster, whether the object goes there or not. Can be repeated.")
 	flags.BoolVar(&r.all, "all", false, "Render for every cluster, whether the object goes there or not.")
 	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with what is taken as applied; - for standard input.")
@@ -117,7 +119,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 
 // readHub reads what decides from the hub, with the files as applied to it.
 func (r *renderRun) readHub(ctx context.Context, in *view.RenderInput, files *fleetFiles, kind, name string) error {
-	c, _, err := r.hub.connect()
+	c, err := r.hub.reader(&r.window)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 // simulate is one run of the command.
 type simulate struct {
 	hub     *hub
+	window  window
 	out     output
 	files   cliresource.FilenameOptions
 	offline bool
@@ -59,6 +60,7 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return failed(usageError(cmd, err)) })
 	s.out.addTo(cmd)
 	flags := cmd.Flags()
+	s.window.addTo(flags)
 	flags.StringArrayVar(&s.changes.withoutClusters, "without-cluster", nil, "A cluster that does not answer. Can be repeated.")
 	flags.StringArrayVar(&s.changes.withoutRegions, "without-region", nil, "A region of which no cluster answers. Can be repeated.")
 	flags.StringArrayVar(&s.changes.addClusters, "add-cluster", nil, "A cluster that joins: NAME[,LABEL=VALUE...], or a file with MemberClusters. Can be repeated.")
@@ -127,7 +129,7 @@ func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress
 		other := fleet
 		return fleet, &other, notes, nil
 	}
-	r, err := newFleetReader(ctx, s.hub, said)
+	r, err := newFleetReader(ctx, s.hub, &s.window, said)
 	if err != nil {
 		return fleet, nil, nil, err
 	}

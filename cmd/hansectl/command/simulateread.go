@@ -36,8 +36,8 @@ type fleetReader struct {
 	runs       *bool // the hub runs workloads
 }
 
-func newFleetReader(ctx context.Context, h *hub, said *progress) (*fleetReader, error) {
-	c, _, err := h.connect()
+func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fleetReader, error) {
+	c, err := h.reader(w)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 
 func newStatus(h *hub) *cobra.Command {
 	var out output
+	var w window
 	var watch, everywhere bool
 	cmd := &cobra.Command{
 		Use:   "status [KIND NAME | KIND/NAME]",
@@ -70,10 +71,10 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 				if watch || out.format == "wide" {
 					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement"))
 				}
-				return h.statusOfMany(cmd.Context(), out, args, everywhere)
+				return h.statusOfMany(cmd.Context(), &w, out, args, everywhere)
 			}
 			kind, name := kindAndName(args)
-			look, err := h.statusOf(kind, name)
+			look, err := h.statusOf(&w, kind, name)
 			if err != nil {
 				return err
 			}
@@ -89,14 +90,15 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 		ValidArgsFunction: h.completeObjects,
 	}
 	out.addWideTo(cmd)
+	w.addTo(cmd.Flags())
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "The objects of all namespaces, and those without one.")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again whenever it changes, until Ctrl-C or until nothing is left of the object.")
 	return cmd
 }
 
 // statusOf returns what looks at an object. It gives errNoObject once nothing is left of it.
-func (h *hub) statusOf(kind, name string) (func(context.Context) (view.Status, error), error) {
-	c, _, err := h.connect()
+func (h *hub) statusOf(w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
+	c, err := h.reader(w)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +110,8 @@ func (h *hub) statusOf(kind, name string) (func(context.Context) (view.Status, e
 }
 
 // statusOfMany shows the objects of a placement, of a namespace, or all.
-func (h *hub) statusOfMany(ctx context.Context, out output, args []string, everywhere bool) error {
-	c, _, err := h.connect()
+func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []string, everywhere bool) error {
+	c, err := h.reader(w)
 	if err != nil {
 		return err
 	}
@@ -332,7 +334,11 @@ func (h *hub) surroundings(ctx context.Context, c client.Client, namespace strin
 // unlessForbidden turns what the user may not read into a warning: a tenant sees what is his.
 func (h *hub) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
-		h.warn(fmt.Sprintf("warning: %s: %v\n", so, err))
+		text := fmt.Sprintf("warning: %s: %v", so, err)
+		if advice := Advice(err); advice != "" {
+			text += ": " + advice
+		}
+		h.warn(text + "\n")
 		return nil
 	}
 	return err

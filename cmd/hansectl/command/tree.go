@@ -60,7 +60,7 @@ member grants these kinds to the hub; nothing of them is shown but names and how
 }
 
 func (t *tree) run(ctx context.Context, name string) error {
-	c, _, err := t.hub.connect()
+	c, err := t.hub.reader(&t.window)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (t *tree) run(ctx context.Context, name string) error {
 	if err != nil {
 		fmt.Fprintf(t.hub.streams.ErrOut, "warning: nothing is shown of what is on the members: %v\n", err)
 	} else {
-		shown.Notes = t.grow(ctx, views, shown)
+		shown.Notes = t.grow(ctx, views, placement.GetNamespace(), shown)
 	}
 	return t.out.print(t.hub.streams.Out, shown)
 }
@@ -128,11 +128,11 @@ func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([
 const askedTogether = 25
 
 // grow adds what is on the members. A member that does not answer costs its own branches.
-func (t *tree) grow(ctx context.Context, views *views, shown view.Tree) (notes []string) {
+func (t *tree) grow(ctx context.Context, views *views, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {
 			var answer memberview.ChildrenAnswer
-			if err := views.ask(ctx, cluster, memberview.Children, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
+			if err := views.ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
 				notes = append(notes, fmt.Sprintf("%s: %v", cluster, err))
 				break
 			}

@@ -76,7 +76,7 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clus
 	asking.SetLimit(askedAtOnce)
 	for i, cluster := range clusters {
 		asking.Go(func() error {
-			errs[i] = views.ask(ctx, cluster, memberview.Unclaimed, memberview.UnclaimedRequest{}, &answers[i])
+			errs[i] = views.ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
 			return nil
 		})
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,32 +151,40 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 // largestView is read of one answer.
 const largestView = 32 << 20
 
-// ask asks about one member.
-func (v *views) ask(ctx context.Context, cluster, what string, in, out any) error {
+// ask asks about one member, or about none. namespace is that of all objects that are asked about, empty if they are of
+// several or have none.
+func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
+	about := cmp.Or(cluster, "namespace "+namespace)
 	body, err := json.Marshal(in)
 	if err != nil {
-		return fmt.Errorf("asking about %s: %w", cluster, err)
+		return fmt.Errorf("asking about %s: %w", about, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base.JoinPath(memberview.Path(cluster, what)).String(), bytes.NewReader(body))
+	path, err := url.Parse(memberview.PathIn(cluster, what, namespace))
 	if err != nil {
-		return fmt.Errorf("asking about %s: %w", cluster, err)
+		return fmt.Errorf("asking about %s: %w", about, err)
+	}
+	to := v.base.JoinPath(path.Path)
+	to.RawQuery = path.RawQuery
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", about, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(memberview.TokenHeader, v.token)
 	response, err := v.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking the hub about %s: %w", cluster, err)
+		return fmt.Errorf("asking the hub about %s: %w", about, err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, largestView))
 	if err != nil {
-		return fmt.Errorf("asking the hub about %s: %w", cluster, err)
+		return fmt.Errorf("asking the hub about %s: %w", about, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return refusal(response, answer)
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("reading what the hub says about %s: %w", cluster, err)
+		return fmt.Errorf("reading what the hub says about %s: %w", about, err)
 	}
 	return nil
 }

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// missingRight is what an API server says of a request that RBAC refuses.
+var missingRight = regexp.MustCompile(`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
+
+// Advice names the role to ask for if the API server of the hub refused a request for want of a right; else it is empty.
+func Advice(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {
+		return ""
+	}
+	found := missingRight.FindStringSubmatch(status.Status().Message)
+	if found == nil {
+		return ""
+	}
+	verb, resource, group, namespace := found[1], found[2], found[3], found[4]
+	reads := slices.Contains([]string{"get", "list", "watch"}, verb)
+	ours, full := group == hubv1.GroupVersion.Group, resource
+	if group != "" {
+		full += "." + group
+	}
+	role := ""
+	switch {
+	case ours && reads && slices.Contains([]string{"placements", "resourcebindings"}, resource):
+		role = "hanse-view"
+	case ours && slices.Contains([]string{"placements", "overridepolicies"}, resource):
+		role = "hanse-edit"
+	case resource == "services/proxy", ours && reads:
+		return "" // the error says more
+	case resource == "leases" && namespace == hubv1.SystemNamespace:
+		return "ask for the Role hanse-view in namespace " + namespace
+	case !ours && reads && namespace != "":
+		return fmt.Sprintf("ask for the ClusterRole view in namespace %s, or for one with the right to %s %s", namespace, verb, full)
+	default:
+		return fmt.Sprintf("ask for a ClusterRole with the right to %s %s", verb, full)
+	}
+	if namespace == "" {
+		return fmt.Sprintf("name your namespace by -n, or ask for the ClusterRole %s in all namespaces", role)
+	}
+	return fmt.Sprintf("ask for the ClusterRole %s in namespace %s", role, namespace)
+}

@@ -1,0 +1,55 @@
+package overrides
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// Reads returns the facts of clusters that a rule reads, by its choice of clusters and by its values. What cannot be
+// compiled reads nothing.
+func Reads(rule *hubv1.OverrideRule) []expression.Reading {
+	out := ChoiceReads(rule.Clusters)
+	for _, text := range valuesOf(rule) {
+		x, _ := compileValue(text)
+		if x == nil {
+			continue
+		}
+		for _, r := range x.Reads() {
+			if fact, ok := strings.CutPrefix(r.Variable, ofCluster); ok {
+				out = append(out, expression.Reading{Variable: fact, Key: r.Key})
+			}
+		}
+	}
+	return out
+}
+
+// ChoiceReads returns the facts of clusters that a choice of clusters reads.
+func ChoiceReads(c *hubv1.RuleClusters) []expression.Reading {
+	if c == nil {
+		return nil
+	}
+	out := SelectorReads(c.LabelSelector)
+	if t, f := readTarget(c); f == nil && t.expression != nil {
+		out = append(out, t.expression.Reads()...)
+	}
+	return out
+}
+
+// SelectorReads returns the labels that a selector reads.
+func SelectorReads(s *metav1.LabelSelector) []expression.Reading {
+	if s == nil {
+		return nil
+	}
+	var out []expression.Reading
+	for key := range s.MatchLabels {
+		out = append(out, expression.Reading{Variable: "labels", Key: key})
+	}
+	for _, e := range s.MatchExpressions {
+		out = append(out, expression.Reading{Variable: "labels", Key: e.Key})
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package placement
+
+import (
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/expression"
+)
+
+// Reads returns the facts of clusters that the expressions, spread constraints and scores of a spec read. Its label
+// selectors, and the clusters of a division, are not among them. An expression that cannot be compiled reads nothing.
+func Reads(spec *hubv1.PlacementSpec) []expression.Reading {
+	out := expressionReads(spec.Clusters.Expression)
+	if spec.Spread == nil {
+		return out
+	}
+	for _, t := range spec.Spread.TopologySpreadConstraints {
+		out = append(out, expression.Reading{Variable: varLabels, Key: t.TopologyKey})
+	}
+	for _, p := range spec.Spread.Preferences {
+		out = append(out, expressionReads(p.Expression)...)
+	}
+	for _, s := range spec.Spread.Scores {
+		if s.Name == hubv1.ScoreAvailableCapacity {
+			out = append(out, expression.Reading{Variable: varAllocatable}, expression.Reading{Variable: varCapacity})
+		}
+	}
+	return out
+}
+
+func expressionReads(text string) []expression.Reading {
+	if text == "" {
+		return nil
+	}
+	e, err := compileExpression(text)
+	if err != nil {
+		return nil
+	}
+	return e.Reads()
+}
