@@ -152,10 +152,12 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 		want = int64(*p.share)
 	}
 	for name, n := range counts {
-		switch {
+		switch { // the server refuses a part that is larger than the whole
 		case !complete:
-			counts[name] = min(n, want, total) // the server refuses a part that is larger than the whole
-		case total != want:
+			counts[name] = min(n, want, total)
+		case total == want:
+			counts[name] = min(n, total)
+		default:
 			counts[name] = want
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member/health"
@@ -37,7 +38,7 @@ type workloadOf struct {
 	copies map[string]copyOf
 }
 
-func (w workloadOf) merge(t *testing.T) *unstructured.Unstructured {
+func (w workloadOf) merge(t test) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "web", "generation": int64(3)}, "spec": w.spec, "status": w.before,
@@ -341,4 +342,37 @@ func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 		t.Errorf("kubectl says %q with done %v", said, done)
 	}
 	return said
+}
+
+// TestCountsOfAWorkloadAreTakenByTheServer holds the rules of the API server against whatever members say.
+func TestCountsOfAWorkloadAreTakenByTheServer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := workloadOf{kind: rapid.SampledFrom([]string{"Deployment", "StatefulSet", "ReplicaSet"}).Draw(t, "kind"), copies: map[string]copyOf{}}
+		w.spec = replicasOf(rapid.Int64Range(0, 4).Draw(t, "replicas"))
+		divided := rapid.Bool().Draw(t, "divided")
+		for _, name := range []string{"a", "b", "c"}[:rapid.IntRange(0, 3).Draw(t, "clusters")] {
+			status := map[string]any{"observedGeneration": int64(1)}
+			for _, count := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas", "fullyLabeledReplicas"} {
+				status[count] = rapid.SampledFrom([]int64{-1, 0, 1, 2, 3, 4, 9, 1 << 40}).Draw(t, count)
+			}
+			c := copyOf{
+				status: status, health: rapid.SampledFrom([]hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}).Draw(t, "health"),
+				generation: rapid.Int64Range(2, 3).Draw(t, "generation"), away: rapid.Bool().Draw(t, "away"),
+			}
+			if divided {
+				c.share = ptr.To(rapid.Int32Range(0, 4).Draw(t, "share"))
+			}
+			w.copies[name] = c
+		}
+		merged, _ := w.merge(t).Object["status"].(map[string]any)
+		of := func(name string) int64 { n, _ := merged[name].(int64); return n }
+		for _, part := range []string{"updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas", "fullyLabeledReplicas"} {
+			if of(part) < 0 || of(part) > of("replicas") {
+				t.Fatalf("%s is not within replicas: %v", part, merged)
+			}
+		}
+		if of("availableReplicas") > of("readyReplicas") {
+			t.Fatalf("more replicas are available than ready: %v", merged)
+		}
+	})
 }
