@@ -107,6 +107,9 @@ func (s *simulate) run(ctx context.Context) error {
 	}
 	if !s.offline && !files.empty() {
 		changes = append([]string{files.said() + " applied"}, changes...)
+		if len(files.overrides)+len(files.objects) > 0 {
+			notes = append(notes, "content of copies not compared: hansectl diff compares it")
+		}
 	}
 	if len(changes) == 0 { // where it goes, from where it is
 		return s.tell(view.Simulate(nil, before, nil, notes, s.all))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,6 +150,9 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 			t.Errorf("exit code %d: %+v", code, s.Summary)
 		}
 		is(t, s, "settings", "cn-sha-1")
+		if want := "content of copies not compared: hansectl diff compares it"; !slices.Contains(s.Notes, want) {
+			t.Errorf("notes %q, want %q among them", s.Notes, want)
+		}
 	})
 	t.Run("a new object", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "object.yaml")
