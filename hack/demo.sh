@@ -33,16 +33,34 @@ wait_for() {
 	printf '  %3ds  %s: %s\n' "$((SECONDS - begin))" "$what" "$got"
 }
 
+# free_port: a TCP port of this machine on which nothing listens.
+free_port() {
+	local port
+	for port in $(shuf -i 20000-32000 -n 50); do
+		if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+			echo "$port"
+			return
+		fi
+	done
+}
+
 step 'Starting a hub and three regional clusters, each with controllers and a prometheus-operator'
 bin/lab up --topology lab/topologies/demo.yaml --dir "$HANSE_DIR"
 
+webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port)
 step 'Installing the hub chart on the hub, the member chart on each member'
 "$helm" upgrade --install hanse charts/hanse-hub --kubeconfig "$(config hub)" \
-	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml >/dev/null
+	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml --set webhook.url="https://localhost:$webhook_port" >/dev/null
 for m in "${members[@]}"; do
 	"$helm" upgrade --install hanse charts/hanse-member --kubeconfig "$(config "$m")" \
 		--namespace hanse-system --create-namespace --values $examples/member-values.yaml >/dev/null
 done
+
+# The address of this machine at which the views are served.
+view_ip=$({ hostname -I 2>/dev/null || true; } | tr ' ' '\n' | grep -m1 -E '^[0-9]+(\.[0-9]+){3}$' || echo 127.0.0.1)
+webhook_has_ca() {
+	[[ -n $(hub get validatingwebhookconfiguration hanse-hub -o 'jsonpath={.webhooks[0].clientConfig.caBundle}') ]] && echo yes
+}
 
 step 'Starting the hub process as the ServiceAccount that the chart made'
 hub_server=$(hub config view --raw -o jsonpath='{.clusters[0].cluster.server}')
@@ -60,7 +78,30 @@ hub_token=$(hub create token hanse-hub --namespace hanse-system --duration 24h)
 	EOF
 )
 bin/lab run hanse-hub --dir "$HANSE_DIR" -- "$PWD/bin/hanse-hub" --kubeconfig "$HANSE_DIR/hanse-hub.kubeconfig" \
-	--leader-elect --health-probe-bind-address 0 --metrics-bind-address 0
+	--leader-elect --health-probe-bind-address 0 --metrics-bind-address "127.0.0.1:$metrics_port" --metrics-secure=false \
+	--webhook-bind-address "127.0.0.1:$webhook_port" --webhook-dns-names localhost --view-bind-address "$view_ip:$view_port"
+
+# The API server passes requests to a Service on to addresses of pods, and never to loopback. No kubelet runs here, so a pod
+# stands for the hub process.
+if [[ $view_ip != 127.0.0.1 ]]; then
+	hub apply -f - >/dev/null <<-EOF
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: hanse-hub-process, namespace: hanse-system}
+		spec: {serviceAccountName: hanse-hub, containers: [{name: hub, image: a-process-of-the-lab}]}
+	EOF
+	hub patch pod hanse-hub-process -n hanse-system --subresource status \
+		-p "{\"status\":{\"podIP\":\"$view_ip\",\"podIPs\":[{\"ip\":\"$view_ip\"}]}}" >/dev/null
+	hub apply -f - >/dev/null 2>"$HANSE_DIR/endpoints.log" <<-EOF || { cat "$HANSE_DIR/endpoints.log" >&2 && exit 1; } # it warns of Endpoints
+		apiVersion: v1
+		kind: Endpoints
+		metadata: {name: hanse-hub-view, namespace: hanse-system}
+		subsets:
+		- addresses: [{ip: "$view_ip", targetRef: {kind: Pod, namespace: hanse-system, name: hanse-hub-process}}]
+		  ports: [{name: view, port: $view_port}]
+	EOF
+fi
+wait_for 'CA of the webhook' yes webhook_has_ca
 
 step 'Joining the members'
 for m in "${members[@]}"; do
@@ -93,13 +134,26 @@ hub get prometheus -n monitoring
 echo
 bin/hansectl status prometheus web -n monitoring --kubeconfig "$(config hub)"
 
+# Without an address but loopback, the API server does not lead to the hub.
+endpoint=''
+if [[ $view_ip == 127.0.0.1 ]]; then
+	endpoint=" HANSE_HUB_ENDPOINT=https://127.0.0.1:$view_port"
+fi
 cat <<EOF
 
 Done after $SECONDS s. The lab goes on running; try next:
-  export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH
-  kubectl patch overridepolicy metrics-by-region -n monitoring --type json -p '[{"op":"replace","path":"/spec/rules/0/patches/0/value","value":6}]'
-  kubectl get prometheus web -n monitoring -o jsonpath='{.status.availableReplicas}'      # 12, a few seconds later
-  bin/lab pause eu-fra-1 --dir .cache/demo; hansectl status prometheus web -n monitoring  # a cluster that hangs; resume ends it
-  kubectl delete prometheus web -n monitoring                                             # gone from every member
+  export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH$endpoint
+  hansectl tree metrics -n monitoring                                     # down to the pods on each cluster
+  hansectl explain prometheus web -n monitoring --cluster cn-sha-1 --fields
+  sed 's/value: 5/value: 6/' $examples/overrides.yaml | hansectl diff prometheus web -n monitoring -f -
+  sed 's/value: 5/value: 6/' $examples/overrides.yaml | kubectl apply -f -
+  kubectl wait prometheus/web -n monitoring --for=jsonpath='{.status.availableReplicas}'=12
+  hansectl unclaimed                                                      # nothing: every copy has a binding
+  curl -s http://127.0.0.1:$metrics_port/metrics | grep '^hanse_'
+  bin/lab pause eu-fra-1 --dir .cache/demo                                # a cluster that hangs
+  kubectl wait mcl/eu-fra-1 --for=condition=Ready=False --timeout=2m
+  hansectl status prometheus web -n monitoring
+  bin/lab resume eu-fra-1 --dir .cache/demo
+  kubectl delete prometheus web -n monitoring                             # gone from every member
   make demo-down
 EOF

@@ -3,7 +3,8 @@
 //
 //   - Nothing is changed anywhere but by Prune. What else is asked of a member are reads, and dry runs of what the hub itself would apply.
 //   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the MemberCluster, see prune.go.
-//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview). They need the verb view on the MemberCluster, and get
+//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview), or who made a CertificateSigningRequest whose key they have,
+//     see proof.go. They need the verb view on the MemberCluster, and get
 //     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, the rights to make such
 //     policies and to change the object, see try.go. With the verb view on ResourceBindings of a namespace, users look at
 //     the objects of that namespace on every member.

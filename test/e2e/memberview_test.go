@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
 // viewer is a user of the hub's API server who has a token, and no rights but those that a test gives.
@@ -214,10 +216,26 @@ spec:
 		narrow.says(2, []string{shanghai + ": ", "may not get"}, diff...)
 		narrow.says(0, []string{"Widget compared", "may not get"}, "tree", "widgets", "-n", ns)
 	})
-	t.Run("without a token nobody is known", func(t *testing.T) {
-		out, err := suite.Hansectl(ctx, append(diff, "--hub-endpoint", suite.hub.View)...)
-		if err == nil || !strings.Contains(err.Error(), "your kubeconfig has no bearer token") {
+	t.Run("a user with a client certificate is known by a request, which does not stay", func(t *testing.T) {
+		if out, err := suite.Hansectl(ctx, append(diff, "--hub-endpoint", suite.hub.View)...); err != nil || out != "" {
 			t.Errorf("got %v: %s", err, out)
+		}
+		var requests certificatesv1.CertificateSigningRequestList
+		must(t, suite.Hub.List(ctx, &requests))
+		for _, r := range requests.Items {
+			if r.Spec.SignerName == memberview.ProofSigner {
+				t.Errorf("the request %s is left", r.Name)
+			}
+		}
+	})
+	t.Run("a user who is impersonated is known if they may make a request", func(t *testing.T) {
+		out, err := suite.Hansectl(ctx, append(diff, "--hub-endpoint", suite.hub.View, "--as", "jane", "--as-group", "system:masters")...)
+		if err != nil || out != "" {
+			t.Errorf("got %v: %s", err, out)
+		}
+		_, err = suite.Hansectl(ctx, append(diff, "--hub-endpoint", suite.hub.View, "--as", "jane")...)
+		if err == nil || !strings.Contains(err.Error(), "ask for") {
+			t.Errorf("a user without rights: %v", err)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
 // hub is the hub that the flags name.
@@ -24,6 +25,9 @@ type hub struct {
 	warned  map[string]bool // what was said once
 	lead    silenceWatch
 	blind   bool // the user may not see whether a hub runs
+	// proof stands for the token of a user who has none; nil if it was not needed. proofOn is where its request is.
+	proof   *memberview.Proof
+	proofOn client.Client
 }
 
 // adjust makes a client config ours.

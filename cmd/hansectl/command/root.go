@@ -49,7 +49,21 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h),
 		newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h))
 	rename(root, name)
+	h.forgetAfter(root)
 	return root
+}
+
+// forgetAfter lets every command end with what it leaves behind for the hub, also if it fails.
+func (h *hub) forgetAfter(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			defer h.forget(cmd.Context())
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		h.forgetAfter(sub)
+	}
 }
 
 // rename writes the examples for the name that the user calls.

@@ -35,6 +35,8 @@ const (
 	// viewService is how the hub's API server is asked to pass a request on to the hub: scheme, name and port.
 	viewService = "https:hanse-hub-view:8444"
 	askTimeout  = 40 * time.Second
+	// forgetWithin bounds what is done after a command.
+	forgetWithin = 5 * time.Second
 )
 
 func (w *window) addTo(flags *pflag.FlagSet) {
@@ -57,7 +59,10 @@ func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, err
 		return nil, fmt.Errorf("finding the hub: %w", err)
 	}
 	v := &views{}
-	if v.token, err = w.token(config); err != nil {
+	if v.token, err = w.token(config); errors.Is(err, errNoToken) || errors.Is(err, errImpersonating) {
+		v.token, err = h.prove(ctx, c, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.endpoint != "" {
@@ -101,9 +106,9 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 }
 
 var (
-	errNoToken = errors.New("your kubeconfig has no bearer token, by which alone the hub knows who you are: make one, such as with " +
+	errNoToken = errors.New("your kubeconfig has no bearer token, by which the hub knows who you are: make one, such as with " +
 		"'kubectl create token SERVICEACCOUNT --audience " + memberview.Audience + "', and pass it by --token-file")
-	errImpersonating = errors.New("what is on members cannot be looked at as somebody else: leave out --as, --as-group and --as-uid")
+	errImpersonating = errors.New("your token does not say whom you impersonate: leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
 // token is that of the file, or the one that the user's requests to the hub's API server carry.
@@ -137,6 +142,34 @@ func (w *window) token(config *rest.Config) (string, error) {
 		return "", errNoToken
 	}
 	return token, nil
+}
+
+// prove makes what stands for a token of a user who has none, for the reason why. It goes with the end of the command.
+func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
+	if h.proof != nil {
+		return h.proof.Token()
+	}
+	proof, err := memberview.NewProof()
+	if err != nil {
+		return "", err
+	}
+	if err := c.Create(ctx, proof.Request); apierrors.IsForbidden(err) {
+		return "", fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl shows who you are", why)
+	} else if err != nil {
+		return "", fmt.Errorf("showing the hub who you are: creating a CertificateSigningRequest: %w", err)
+	}
+	h.proof, h.proofOn = proof, c
+	return proof.Token()
+}
+
+// forget deletes the request of a proof. Without the right to, it stays until the hub's API server cleans it up.
+func (h *hub) forget(ctx context.Context) {
+	if h.proof != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
+		defer cancel()
+		_ = h.proofOn.Delete(ctx, h.proof.Request)
+		h.proof = nil
+	}
 }
 
 // headers takes the place of a connection and keeps the headers of the request, of which some come from plugins.

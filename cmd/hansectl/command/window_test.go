@@ -36,7 +36,7 @@ func TestTheTokenIsThatOfTheUsersRequests(t *testing.T) {
 		}}, window{}, "of-a-plugin", ""},
 		"of a user with a certificate": {rest.Config{}, window{}, "", "kubectl create token SERVICEACCOUNT --audience hanse-hub"},
 		"of a user with a password":    {rest.Config{Username: "me", Password: "x"}, window{}, "", "your kubeconfig has no bearer token"},
-		"of somebody else":             {rest.Config{BearerToken: "mine", Impersonate: rest.ImpersonationConfig{UserName: "other"}}, window{}, "", "leave out --as"},
+		"of somebody else":             {rest.Config{BearerToken: "mine", Impersonate: rest.ImpersonationConfig{UserName: "other"}}, window{}, "", "pass a token of that user"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

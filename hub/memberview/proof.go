@@ -1,0 +1,156 @@
+package memberview
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A user without a bearer token proves who they are by a CertificateSigningRequest. The API server writes the name and the
+// groups of its author into it, which no one can change. The request has a public key, and its author signs questions to
+// the hub by the private one. Nobody signs such requests: the signer does not exist.
+const (
+	// ProofSigner is the signer that such a request names.
+	ProofSigner = "hanse.dev/view"
+	// proofPrefix begins the header of such a question, in the place of a token.
+	proofPrefix = "csr."
+	// proofAge is how old a request may be. It leaves room for clocks that differ.
+	proofAge = 15 * time.Minute
+)
+
+// claim is what a proof says: which request has its key.
+type claim struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+}
+
+// Proof makes the CertificateSigningRequest of a user, and after its creation what stands for a token.
+type Proof struct {
+	Request *certificatesv1.CertificateSigningRequest
+	key     ed25519.PrivateKey
+}
+
+// NewProof makes a key and a request for it, which is to be created.
+func NewProof() (*Proof, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: Audience}}, key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate signing request: %w", err)
+	}
+	return &Proof{key: key, Request: &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "hansectl-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: ProofSigner, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		},
+	}}, nil
+}
+
+// Token stands for a bearer token, once the request is created.
+func (p *Proof) Token() (string, error) {
+	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
+	if err != nil {
+		return "", fmt.Errorf("signing for the hub: %w", err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
+}
+
+// signed is what a signature is of: it is good for nothing else.
+func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
+
+// identifyByProof asks the hub's API server who made the request that a proof names.
+func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
+	refused := func(why error) (who, error) {
+		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
+	}
+	c, payload, signature, err := readProof(token)
+	if err != nil {
+		return refused(err)
+	}
+	request := &certificatesv1.CertificateSigningRequest{}
+	err = v.opts.APIReader.Get(ctx, client.ObjectKey{Name: c.Name}, request)
+	switch {
+	case apierrors.IsNotFound(err):
+		return refused(errors.New("the certificate signing request is gone"))
+	case err != nil:
+		return who{}, v.internal("reading a certificate signing request", err)
+	}
+	if err := c.check(request, payload, signature, time.Now()); err != nil {
+		return refused(err)
+	}
+	info := authenticationv1.UserInfo{Username: request.Spec.Username, UID: request.Spec.UID, Groups: request.Spec.Groups}
+	for k, values := range request.Spec.Extra {
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		info.Extra[k] = authenticationv1.ExtraValue(values)
+	}
+	return who{name: info.Username, info: info}, nil
+}
+
+var errNoProof = errors.New("the header " + TokenHeader + " has a proof that cannot be read")
+
+func readProof(token string) (c claim, payload, signature []byte, err error) {
+	text, sealed, _ := strings.Cut(strings.TrimPrefix(token, proofPrefix), ".")
+	if payload, err = base64.RawURLEncoding.DecodeString(text); err != nil {
+		return c, nil, nil, errNoProof
+	}
+	if signature, err = base64.RawURLEncoding.DecodeString(sealed); err != nil {
+		return c, nil, nil, errNoProof
+	}
+	if err := json.Unmarshal(payload, &c); err != nil || c.Name == "" || c.UID == "" || len(c.Name) > longestName {
+		return c, nil, nil, errNoProof
+	}
+	return c, payload, signature, nil
+}
+
+// check says why the request does not prove who made the claim.
+func (c claim) check(request *certificatesv1.CertificateSigningRequest, payload, signature []byte, now time.Time) error {
+	age := now.Sub(request.CreationTimestamp.Time)
+	switch {
+	case request.UID != c.UID || request.Spec.SignerName != ProofSigner:
+		return errors.New("the certificate signing request is another one")
+	case request.Spec.Username == "":
+		return errors.New("the certificate signing request has no author")
+	case age > proofAge || age < -proofAge:
+		return fmt.Errorf("the certificate signing request was not made within %s, by the clocks of the hub and of its API server", proofAge)
+	}
+	for _, condition := range request.Status.Conditions {
+		if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {
+			return errors.New("the certificate signing request is denied")
+		}
+	}
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil {
+		return errors.New("the certificate signing request cannot be read")
+	}
+	read, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return errors.New("the certificate signing request cannot be read")
+	}
+	key, ok := read.PublicKey.(ed25519.PublicKey)
+	if !ok || !ed25519.Verify(key, signed(payload), signature) {
+		return errors.New("the key is not that of the certificate signing request")
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package memberview_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// prove makes what stands for a token of a user with these rights, who has none. change is done to the request before.
+func (w *world) prove(user string, change func(*certificatesv1.CertificateSigningRequest)) (string, *memberview.Proof) {
+	w.Helper()
+	config := rest.CopyConfig(hubConfig)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"tellers"}}
+	as, err := client.New(config, client.Options{Scheme: hub.Scheme()})
+	must(w.T, err)
+	proof, err := memberview.NewProof()
+	must(w.T, err)
+	if change != nil {
+		change(proof.Request)
+	}
+	must(w.T, as.Create(w.Context(), proof.Request))
+	token, err := proof.Token()
+	must(w.T, err)
+	return token, proof
+}
+
+func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].live = configMap("red")
+	viewing := append([]rbacv1.PolicyRule{getConfigMaps}, chartRole(t, "hanse-view")...)
+	requesting := []rbacv1.PolicyRule{{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}}}
+	jane, joe := w.ns+"-jane", w.ns+"-joe"
+	subject := func(kind, name string) []rbacv1.Subject {
+		return []rbacv1.Subject{{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}}
+	}
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-request"}, Rules: requesting},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-request"}, Subjects: append(subject("User", jane), subject("User", joe)...),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.ns + "-request"},
+		},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "views"}, Rules: viewing},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "views"}, Subjects: subject("User", jane),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "views"},
+		},
+	} {
+		must(t, hub.Create(t.Context(), o))
+	}
+	apiserver.AwaitRights(t, hubConfig, jane, w.ns, viewing...)
+	apiserver.AwaitRights(t, hubConfig, joe, "", requesting...)
+	apiserver.AwaitRights(t, hubConfig, jane, "", requesting...)
+	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
+	ask := func(token, cluster string) error {
+		var answer memberview.CopyAnswer
+		if err := w.askIn(token, cluster, memberview.Copy, w.ns, request, &answer); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(w.members[cluster].live.Object, answer.Object); diff != "" {
+			t.Error(diff)
+		}
+		return nil
+	}
+	token, proof := w.prove(jane, nil)
+	w.members[elsewhere].live = configMap("blue")
+	for _, cluster := range []string{here, elsewhere} { // another replica reads the request, too
+		must(t, ask(token, cluster))
+	}
+	if err := ask(first(w.prove(joe, nil)), here); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"`+joe+`" needs the verb view`) {
+		t.Errorf("another user: %v", err)
+	}
+	_, ofJoe := w.prove(joe, nil)
+	ofJoe.Request = proof.Request
+	stolen, err := ofJoe.Token()
+	must(t, err)
+	payload, signature, _ := strings.Cut(token, ".")
+	signer, _ := w.prove(jane, func(r *certificatesv1.CertificateSigningRequest) { r.Spec.SignerName = "example.com/other" })
+	claimed, _ := w.prove(joe, func(r *certificatesv1.CertificateSigningRequest) {
+		r.Spec.Username, r.Spec.Groups = jane, []string{"system:masters"}
+	})
+	denied, toDeny := w.prove(jane, nil)
+	toDeny.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "No", LastUpdateTime: metav1.Now(),
+	}}
+	must(t, hub.SubResource("approval").Update(t.Context(), toDeny.Request))
+	deleted, toDelete := w.prove(jane, nil)
+	must(t, hub.Delete(t.Context(), toDelete.Request))
+	_, toRename := w.prove(jane, nil)
+	toRename.Request.UID = "another"
+	recreated, err := toRename.Token()
+	must(t, err)
+	tests := map[string]struct {
+		token   string
+		refused func(error) bool
+		says    string
+	}{
+		"a request of another user, with a key of one's own": {stolen, apierrors.IsUnauthorized, "the key is not that"},
+		"a request for another signer":                       {signer, apierrors.IsUnauthorized, "is another one"},
+		"a request that names another user":                  {claimed, apierrors.IsForbidden, `"` + joe + `" needs the verb view`},
+		"a request that is denied":                           {denied, apierrors.IsUnauthorized, "is denied"},
+		"a request that is gone":                             {deleted, apierrors.IsUnauthorized, "is gone"},
+		"a request that was made again under the same name":  {recreated, apierrors.IsUnauthorized, "is another one"},
+		"a proof without a signature":                        {payload + "." + strings.Split(signature, ".")[0], apierrors.IsUnauthorized, "the key is not that"},
+		"a proof that says nothing":                          {"csr.", apierrors.IsUnauthorized, "cannot be read"},
+		"a proof that is no text":                            {"csr.%.%", apierrors.IsUnauthorized, "cannot be read"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := ask(tc.token, here); !tc.refused(err) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func first(token string, _ *memberview.Proof) string { return token }
