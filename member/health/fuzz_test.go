@@ -111,6 +111,10 @@ func TestALargeStatusIsJudgedInNoTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj.Object["status"] = s
+			if underRace {
+				fits(t, Assess(obj, Conventions{HasStatus: true}))
+				return
+			}
 			// The shortest of ten times counts: other work may share the machine.
 			took := time.Hour
 			for i := 0; i < 10 && took > time.Second; i++ {

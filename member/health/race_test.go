@@ -1,0 +1,6 @@
+//go:build race
+
+package health
+
+// underRace is true with the race detector, which takes time and memory of its own: bounds of both are measured without it.
+const underRace = true
