@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// loggedEvents logs each event that the hub records: refusals, evictions, withdrawals, corrected drift. The log of the hub keeps them longer than
-// the API server keeps events.
+// loggedEvents logs each event that the hub records: refusals, evictions, withdrawals, corrected drift. The log of the
+// hub keeps them longer than the API server keeps events.
 type loggedEvents struct {
 	events.EventRecorder
 	scheme *runtime.Scheme

@@ -15,8 +15,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// examples are policies as users apply them. The folder outcomes has a file of the same name for each: clusters, an object, and what the object
-// is in each of the clusters. That begins with the comment "# in NAME", and what follows it -update writes.
+// examples are policies as users apply them. The folder outcomes has a file of the same name for each: clusters, an
+// object, and what the object is in each of the clusters. That begins with the comment "# in NAME", and what follows it
+// -update writes.
 const (
 	examples = "../docs/examples/overrides/"
 	outcomes = "testdata/examples/"

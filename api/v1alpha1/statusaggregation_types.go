@@ -2,8 +2,8 @@ package v1alpha1
 
 // StatusAggregation says how the copies of an object are judged, how their statuses are merged, and where the merged status goes.
 type StatusAggregation struct {
-	// mode is OnObject or BindingOnly. Default OnObject, for custom resources, and for
-	// Deployments, StatefulSets, DaemonSets and ReplicaSets on a hub without controllers; every other kind is always BindingOnly.
+	// mode is OnObject or BindingOnly. Default OnObject, for custom resources, and for Deployments, StatefulSets,
+	// DaemonSets and ReplicaSets on a hub without controllers; every other kind is always BindingOnly.
 	// +optional
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`

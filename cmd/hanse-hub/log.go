@@ -32,7 +32,8 @@ type lazyCore struct {
 // the queue of controller-runtime v0.24 logs its items while they change, which is a data race.
 const mostVerbose = zapcore.Level(-4)
 
-// starts are lines of controller-runtime at level info about the begin and the end of its own parts. They hide lines about objects and clusters.
+// starts are lines of controller-runtime at level info about the begin and the end of its own parts. They hide lines
+// about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
 	"Shutdown signal received, waiting for all workers to finish": true, "Starting metrics server": true, "Serving metrics server": true,

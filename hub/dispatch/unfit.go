@@ -71,8 +71,8 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// guilty is the rule that makes a manifest wrong: with the rules up to this one, in the order in which they were applied, the manifest is wrong,
-// and without this one it is not.
+// guilty is the rule that makes a manifest wrong: with the rules up to this one, in the order in which they were
+// applied, the manifest is wrong, and without this one it is not.
 func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
@@ -88,8 +88,8 @@ func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return applied[not-1]
 }
 
-// blamed names the rule that brings the misfit in. Of the value and of its path only what the rule itself or the schema holds is told, and of a
-// Secret what the schema holds.
+// blamed names the rule that brings the misfit in. Of the value and of its path only what the rule itself or the schema
+// holds is told, and of a Secret what the schema holds.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	guilty := r.guilty(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]

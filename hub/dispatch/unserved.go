@@ -36,7 +36,8 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return &guilty
 }
 
-// lacking is the outcome for a manifest with paths that the cluster does not have. A rule may have set the first of them.
+// lacking is the outcome for a manifest with paths that the cluster does not have. A rule may have set the first of
+// them.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
 	hint := "bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {

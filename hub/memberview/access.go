@@ -41,8 +41,8 @@ func (v *View) identify(ctx context.Context, token string) (who, error) {
 	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
 }
 
-// mayLook checks the verb view on the MemberCluster. Without it, the verb view on the bindings of the namespace lets the user
-// look at objects of that namespace.
+// mayLook checks the verb view on the MemberCluster. Without it, the verb view on the bindings of the namespace lets
+// the user look at objects of that namespace.
 func (v *View) mayLook(ctx context.Context, q *question) error {
 	err := needsRole(q.who, q.namespace)
 	if q.cluster != "" {

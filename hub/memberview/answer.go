@@ -85,8 +85,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know finds out who asks, and whether they may look at the member, or into the namespace, at all. Nothing else is done for
-// a request before.
+// know finds out who asks, and whether they may look at the member, or into the namespace, at all. Nothing else is done
+// for a request before.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()

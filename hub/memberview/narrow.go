@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// namespaceFacts are what decides on the objects of one namespace. What is read from the cache is shared and not changed.
+// namespaceFacts are what decides on the objects of one namespace. What is read from the cache is shared and not
+// changed.
 type namespaceFacts struct {
 	name       string
 	labels     map[string]string
@@ -172,8 +173,8 @@ func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{}
 }
 
-// reads says whether the user may get some, and all, of the kinds of selectors. Every kind of a group is one that the user
-// may get if that is so of one of its kinds.
+// reads says whether the user may get some, and all, of the kinds of selectors. Every kind of a group is one that the
+// user may get if that is so of one of its kinds.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {

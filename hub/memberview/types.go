@@ -31,8 +31,8 @@ const (
 	Prune     = "prune"     // PruneRequest, PruneAnswer
 )
 
-// Facts asks for what decides on the objects of a namespace and does not live there: FactsRequest, FactsAnswer. No member
-// is asked.
+// Facts asks for what decides on the objects of a namespace and does not live there: FactsRequest, FactsAnswer. No
+// member is asked.
 const Facts = "facts"
 
 // namespaceParameter of a query names the namespace of all objects that are asked about. Users who may look into that
@@ -58,8 +58,8 @@ func PathIn(cluster, what, namespace string) string {
 // FactsRequest asks about the namespace of the path.
 type FactsRequest struct{}
 
-// FactsAnswer has what an author of the namespace has to know of the fleet. Of clusters it has only what the policies read
-// that are shown.
+// FactsAnswer has what an author of the namespace has to know of the fleet. Of clusters it has only what the policies
+// read that are shown.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`

@@ -175,7 +175,8 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
 }
 
-// objects names the objects that are left as they are on a cluster for one of these reasons, because of the policy. It is empty if there is none.
+// objects names the objects that are left as they are on a cluster for one of these reasons, because of the policy. It
+// is empty if there is none.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// workload names the counts in the status of a built-in workload kind. Tools compare these counts with spec.replicas of one
-// cluster, so they fold by rules of their own.
+// workload names the counts in the status of a built-in workload kind. Tools compare these counts with spec.replicas of
+// one cluster, so they fold by rules of their own.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
 	updated          string // pods of the newest template; empty if the kind has no rollouts
@@ -101,8 +101,8 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 	return n, merged
 }
 
-// workloadCounts folds the counts of all clusters. Where each cluster runs spec.replicas, a count is the lowest one. Where the
-// replicas are divided, and of a DaemonSet, a count is the sum.
+// workloadCounts folds the counts of all clusters. Where each cluster runs spec.replicas, a count is the lowest one.
+// Where the replicas are divided, and of a DaemonSet, a count is the sum.
 //
 // While a cluster that answers is not done, the counts never say that the rollout is complete, although they would: a
 // cluster may have more replicas by an override, or pods that still end.
@@ -134,8 +134,8 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf are the counts of one cluster, in terms of the replicas that it has to run. A cluster whose rollout is complete
-// with another number, by an override or an autoscaler, counts as complete.
+// countsOf are the counts of one cluster, in terms of the replicas that it has to run. A cluster whose rollout is
+// complete with another number, by an override or an autoscaler, counts as complete.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -165,7 +165,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete is true for a cluster whose rollout of the hub's content is over. One that is away counts by its last numbers.
+// complete is true for a cluster whose rollout of the hub's content is over. One that is away counts by its last
+// numbers.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:

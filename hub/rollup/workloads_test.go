@@ -129,7 +129,8 @@ func replicasOf(n int64) map[string]any {
 	return map[string]any{"replicas": n, "progressDeadlineSeconds": int64(600)}
 }
 
-// TestAWorkloadReadsAsThatOfOneCluster asks the code of kubectl rollout status and kstatus how they read the merged status.
+// TestAWorkloadReadsAsThatOfOneCluster asks the code of kubectl rollout status and kstatus how they read the merged
+// status.
 func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	rollingUpdate := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0)}}
 	partitioned := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(2)}}

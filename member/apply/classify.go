@@ -59,7 +59,8 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// duplicateEntries is what server-side apply says of a list with two entries of one key. A plain create takes such a list.
+// duplicateEntries is what server-side apply says of a list with two entries of one key. A plain create takes such a
+// list.
 const duplicateEntries = "duplicate entries for key"
 
 var (

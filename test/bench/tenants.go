@@ -27,12 +27,12 @@ const (
 // Neighbour is what the other tenant saw of its own objects.
 type Neighbour struct {
 	Scenario string `json:"scenario"`
-	// Create is from the user's write to the last copy. Raw is the same without Hanse, in between: one client writes an object to the hub, and
-	// then to all members at once.
+	// Create is from the user's write to the last copy. Raw is the same without Hanse, in between: one client writes an
+	// object to the hub, and then to all members at once.
 	Create Latency `json:"create"`
 	Raw    Latency `json:"raw"`
-	// P50OverRaw is the median of Create over that of Raw; P50Ratio is P50OverRaw over that of the first scenario. All share one machine, so
-	// that the noise itself slows every client; the ratio tells how much Hanse adds.
+	// P50OverRaw is the median of Create over that of Raw; P50Ratio is P50OverRaw over that of the first scenario. All
+	// share one machine, so that the noise itself slows every client; the ratio tells how much Hanse adds.
 	P50OverRaw float64 `json:"p50OverRaw"`
 	P50Ratio   float64 `json:"p50Ratio"`
 	// P50OverUndisturbed is the median of Create over that of the first scenario, whatever slowed it.
@@ -109,7 +109,8 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// neighbour creates the other tenant's objects from an index on, one after the other, and one object without Hanse between two of them.
+// neighbour creates the other tenant's objects from an index on, one after the other, and one object without Hanse
+// between two of them.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
 		if _, err := s.meter.settle(ctx); err != nil {
@@ -141,7 +142,8 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 	return nil
 }
 
-// createRaw writes an object that no placement follows to the hub, and then to all members at once. The latency is to the last answer.
+// createRaw writes an object that no placement follows to the hub, and then to all members at once. The latency is to
+// the last answer.
 func (s *setting) createRaw(ctx context.Context, i int) (time.Duration, error) {
 	begin := time.Now()
 	if err := applying(first)(ctx, s.hub, besideNamespace, i); err != nil {

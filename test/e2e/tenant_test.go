@@ -25,8 +25,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers runs the reading commands as a ServiceAccount that has the
-// ClusterRole view in one namespace and nothing else. It reaches the hub as users do, by the hub's API server.
+// TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers runs the reading commands as a ServiceAccount that
+// has the ClusterRole view in one namespace and nothing else. It reaches the hub as users do, by the hub's API server.
 func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing.T) {
 	ctx, ns, bank := t.Context(), namespace(t), namespace(t)
 	configMaps := hubv1.ResourceSelector{Kind: "ConfigMap"}
@@ -175,8 +175,9 @@ func fillAggregated(t *testing.T, name string) {
 	must(t, suite.Hub.Update(ctx, &role))
 }
 
-// serveViews puts the hub's process behind the Service hanse-hub-view. The API server passes requests on to addresses of pods
-// alone, and never to loopback: a pod without a kubelet stands for the process, on another address of this machine.
+// serveViews puts the hub's process behind the Service hanse-hub-view. The API server passes requests on to addresses
+// of pods alone, and never to loopback: a pod without a kubelet stands for the process, on another address of this
+// machine.
 func serveViews(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers runs kubectl on a hub without controllers. On the members real
-// controllers roll the Deployment out, and give up on an image that no node can pull.
+// TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers runs kubectl on a hub without controllers. On the members
+// real controllers roll the Deployment out, and give up on an image that no node can pull.
 func TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -160,7 +160,8 @@ func (f *Fleet) Hansectl(ctx context.Context, args ...string) (string, error) {
 	return f.run(ctx, nil, filepath.Join(f.Bin, "hansectl"), append(args, "--kubeconfig", f.Hub.Kubeconfig)...)
 }
 
-// Kubectl runs the kubectl that the lab has built as an admin of a cluster and returns what it prints on standard output.
+// Kubectl runs the kubectl that the lab has built as an admin of a cluster and returns what it prints on standard
+// output.
 func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string, error) {
 	bin, err := f.run(ctx, nil, f.Lab, "build", "--print-bin")
 	if err != nil {

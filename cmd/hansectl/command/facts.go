@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// tenantClient reads what decides on a namespace and does not live there. What the user may not list is asked of the hub,
-// which tells what concerns the namespace.
+// tenantClient reads what decides on a namespace and does not live there. What the user may not list is asked of the
+// hub, which tells what concerns the namespace.
 type tenantClient struct {
 	client.Client
 	hub       *hub

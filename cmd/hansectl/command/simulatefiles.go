@@ -33,8 +33,8 @@ type fleetFiles struct {
 	objects    []*unstructured.Unstructured
 }
 
-// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own kinds that its API server would
-// refuse are refused.
+// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own
+// kinds that its API server would refuse are refused.
 func readFiles(options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{}
 	if len(options.Filenames) == 0 {

@@ -72,7 +72,8 @@ func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, 
 	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate checks an object of a kind of the hub as an API server checks one that is created: with defaults, by schema, lists and rules.
+// validate checks an object of a kind of the hub as an API server checks one that is created: with defaults, by schema,
+// lists and rules.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {

@@ -44,8 +44,8 @@ type ObjectSummary struct {
 	Desired int32 `json:"desired"`
 	Applied int32 `json:"applied"`
 	Healthy int32 `json:"healthy"`
-	// Reason and Message are of the first of the conditions Scheduled, Applied and Healthy that is not True. If all are, Message
-	// names selected clusters that do not get the object.
+	// Reason and Message are of the first of the conditions Scheduled, Applied and Healthy that is not True. If all are,
+	// Message names selected clusters that do not get the object.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }

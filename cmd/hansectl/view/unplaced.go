@@ -24,8 +24,8 @@ type UnplacedCluster struct {
 	Reason string `json:"reason"`
 }
 
-// keptAway are the reasons for which a cluster that a placement selects does not get an object, in words for one cluster. Those
-// for counts of clusters are in hub/schedule.
+// keptAway are the reasons for which a cluster that a placement selects does not get an object, in words for one
+// cluster. Those for counts of clusters are in hub/schedule.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",
@@ -38,8 +38,8 @@ var keptAway = map[string]string{
 	hubv1.ReasonTopologyMissing:     "in no domain",
 }
 
-// unplacedOf reads the decision; nil if every selected cluster has the object. A placement that chooses among the clusters does
-// without some of them, so nothing is said there.
+// unplacedOf reads the decision; nil if every selected cluster has the object. A placement that chooses among the
+// clusters does without some of them, so nothing is said there.
 func unplacedOf(b hubv1.BindingObject) *Unplaced {
 	d := b.BindingStatus().Decision
 	if d == nil || slices.ContainsFunc(d.Reasons, func(c hubv1.ChosenCluster) bool { return c.Reason == hubv1.ReasonScheduled }) {
@@ -81,7 +81,8 @@ func (u Unplaced) text() string {
 	return text
 }
 
-// Withdrawing says from how many clusters the object of a binding is being withdrawn; empty if from none, or without a binding.
+// Withdrawing says from how many clusters the object of a binding is being withdrawn; empty if from none, or without a
+// binding.
 func Withdrawing(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
