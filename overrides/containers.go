@@ -167,19 +167,21 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 		return nil
 	})
 	if f != nil { // it may be there when the rule's turn comes
-		to.ordered(c.unsure(state))
+		for _, place := range c.unsure(state) {
+			to.ordered(place)
+		}
 	}
 }
 
-// unsure is the place that a change that cannot be located yet may come to change.
-func (c *containerChange) unsure(state map[string]any) pointer {
+// unsure are the places that a change that cannot be located yet may come to change.
+func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
-		return c.path
+		return []pointer{c.path}
 	}
 	if place := podSpec(state); place != nil {
-		return place
+		return []pointer{place}
 	}
-	return pointer{"spec"}
+	return containerPlaces
 }
 
 func (c *containerChange) touches(path pointer) bool {
