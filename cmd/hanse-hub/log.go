@@ -36,7 +36,8 @@ const mostVerbose = zapcore.Level(-4)
 // about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
-	"Shutdown signal received, waiting for all workers to finish": true, "Starting metrics server": true, "Serving metrics server": true,
+	"Shutdown signal received, waiting for all workers to finish": true,
+	"Starting metrics server":                                     true, "Serving metrics server": true,
 	"Registering webhook": true, "Starting webhook server": true, "Serving webhook server": true, "starting server": true,
 }
 

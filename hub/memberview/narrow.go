@@ -32,7 +32,7 @@ type namespaceFacts struct {
 // everyKind of a group, in a selector.
 const everyKind = "*"
 
-// kinds are those that decide what is shown: of bindings and of the selectors of policies.
+// kinds returns the kinds of all bindings of the namespace, and those that selectors of policies name.
 func (n *namespaceFacts) kinds() []schema.GroupKind {
 	found := map[schema.GroupKind]bool{}
 	for _, b := range n.bindings {
@@ -147,7 +147,7 @@ func (n *namespaceFacts) addClusters(out *FactsAnswer, reads factReads, tolerati
 	}
 }
 
-// namedClusters are those that bindings of the namespace name.
+// namedClusters returns the clusters that bindings of the namespace name.
 func (n *namespaceFacts) namedClusters() map[string]bool {
 	out := map[string]bool{}
 	for _, b := range n.bindings {

@@ -24,7 +24,7 @@ import (
 
 // A user without a bearer token proves who they are by a CertificateSigningRequest. The API server writes the name and
 // the groups of its author into it, which no one can change. The request has a public key, and its author signs
-// questions to the hub by the private one. Nobody signs such requests: the signer does not exist.
+// questions to the hub by the private one. Nobody signs such a request, since its signer does not exist.
 const (
 	// ProofSigner is the signer that such a request names.
 	ProofSigner = "hanse.dev/view"

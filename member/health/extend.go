@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Extend adds entries of kinds to the vocabulary, in front of those that the program was built with. The text is YAML
+// Extend adds entries of kinds to the vocabulary. They come before the entries that the program was built with. The text is YAML
 // or JSON: a field kinds with entries as in vocabulary.yaml. It is called before anything is judged, since nothing
 // guards the vocabulary.
 func Extend(text []byte) error {

@@ -51,7 +51,7 @@ type kindWords struct {
 	Source string                               `json:"source,omitempty"`
 }
 
-// healths are those that words of Means have, the best first.
+// healths are the keys that Means may have, the best first.
 var healths = []hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}
 
 // ranked are the words of a field, the best first; nil if the kind has none of its own.
@@ -94,7 +94,7 @@ const (
 	roleNothing  role = "Nothing"
 )
 
-// roles are those that an entry may give.
+// roles are the values that the field says of an entry may have.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
 // stopped is what a word says of an object that stands still: whether it should, its spec tells.

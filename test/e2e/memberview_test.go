@@ -100,13 +100,19 @@ func mayDo(ctx context.Context, user string, what *authorizationv1.ResourceAttri
 // hansectl runs a command as the user and returns what it prints, with its exit code.
 func (v viewer) hansectl(args ...string) (stdout, stderr string, code int) {
 	v.Helper()
-	cmd := exec.CommandContext(v.Context(), filepath.Join(suite.Bin, "hansectl"), append(args, "--kubeconfig", v.kubeconfig, "--hub-endpoint", v.endpoint)...)
+	return runHansectl(v.T, append(args, "--kubeconfig", v.kubeconfig, "--hub-endpoint", v.endpoint)...)
+}
+
+// runHansectl returns the output of a command, with its exit code.
+func runHansectl(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(suite.Bin, "hansectl"), args...)
 	var out, fault strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &fault
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		v.Fatal(err)
+		t.Fatal(err)
 	}
 	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
 }

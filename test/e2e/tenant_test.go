@@ -2,12 +2,10 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -143,15 +141,7 @@ func newTenant(t *testing.T, ns string) tenant {
 
 func (n tenant) run(args ...string) (stdout, stderr string, code int) {
 	n.Helper()
-	cmd := exec.CommandContext(n.Context(), filepath.Join(suite.Bin, "hansectl"), append(args, "--kubeconfig", n.kubeconfig)...)
-	var out, fault strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &fault
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		n.Fatal(err)
-	}
-	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
+	return runHansectl(n.T, append(args, "--kubeconfig", n.kubeconfig)...)
 }
 
 // fillAggregated does what a controller does on other hubs than that of the lab, which has no controllers.

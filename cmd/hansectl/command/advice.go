@@ -12,7 +12,8 @@ import (
 )
 
 // missingRight is what an API server says of a request that RBAC refuses.
-var missingRight = regexp.MustCompile(`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
+var missingRight = regexp.MustCompile(
+	`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
 
 // Advice names the role to ask for if the API server of the hub refused a request for want of a right; else it is
 // empty.

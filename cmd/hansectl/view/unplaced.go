@@ -10,7 +10,7 @@ import (
 
 // Unplaced are clusters that the placement selects and that do not get the object.
 type Unplaced struct {
-	// Selected is how many clusters the placement selects, with those that hold the object.
+	// Selected counts the clusters that the placement selects. Clusters that hold the object are among them.
 	Selected int `json:"selected"`
 	// Count of the clusters without it. Clusters has up to 20 of them for each reason.
 	Count    int               `json:"count"`
