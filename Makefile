@@ -88,7 +88,7 @@ generate-fixtures: ## Expected manifests of the override tests
 	go test ./overrides -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-links verify-modules ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-docs verify-modules ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -118,10 +118,10 @@ verify-charts: ## The charts lint, render, and refuse bad values
 	$(call say,checking the charts)
 	@hack/verify-charts.sh
 
-.PHONY: verify-links
-verify-links: ## Relative links and anchors in all Markdown files lead somewhere
-	$(call say,checking links in Markdown files)
-	@go run ./hack/linkcheck .
+.PHONY: verify-docs
+verify-docs: ## Links in Markdown files lead somewhere, and lines are at most 120 columns wide
+	$(call say,checking Markdown files)
+	@go run ./hack/doccheck .
 
 .PHONY: verify-modules
 verify-modules: ## go.mod and go.sum of every module are tidy and match what was downloaded

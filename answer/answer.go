@@ -1,11 +1,13 @@
 // Package answer bounds what an API server may answer, and what the answers of all API servers may take together.
 //
-// A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a KiB of Go values. So
-// bytes are bounded before and after they are unpacked, the values of JSON are counted while they are read, and a list that may be long is read
-// object by object. An answer that is larger than its bounds fails with a TooLargeError; half of it is never taken for the whole.
+// A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a
+// KiB of Go values. So bytes are bounded before and after they are unpacked, the values of JSON are counted while they
+// are read, and a list that may be long is read object by object. An answer that is larger than its bounds fails with a
+// TooLargeError; half of it is never taken for the whole.
 //
-// What an answer takes in memory is estimated, and charged until its reader is done with it: to its server, whose share is bounded, and, as far as
-// it is larger than ordinary answers are, to a budget of the process. Ordinary answers of one server never wait for another server.
+// What an answer takes in memory is estimated, and charged until its reader is done with it: to its server, whose share
+// is bounded, and, as far as it is larger than ordinary answers are, to a budget of the process. Ordinary answers of
+// one server never wait for another server.
 package answer
 
 import (
@@ -66,8 +68,8 @@ const (
 	accountKey
 )
 
-// Streamed says that the reader of answers to this context reads them object by object and keeps none, so that they may be larger. Their values
-// are not counted and nothing is charged.
+// Streamed says that the reader of answers to this context reads them object by object and keeps none, so that they may
+// be larger. Their values are not counted and nothing is charged.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
@@ -77,8 +79,8 @@ func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
-// Keep says that what is read with this context is kept, decoded, until done is called: until then it is charged. Else an answer is charged
-// until its body is closed, which clients do before they decode it.
+// Keep says that what is read with this context is kept, decoded, until done is called: until then it is charged. Else
+// an answer is charged until its body is closed, which clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}
 	return context.WithValue(ctx, accountKey, a), a.done

@@ -122,7 +122,8 @@ func TestWhoWaitsForRoomComesToAnEnd(t *testing.T) {
 	})
 }
 
-// TestACallWithSeveralAnswersDoesNotWaitForItself has calls that read an object and then the answer to its write, each larger than the share.
+// TestACallWithSeveralAnswersDoesNotWaitForItself has calls that read an object and then the answer to its write, each
+// larger than the share.
 func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := newBudget(1 << 20)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Bound makes the body of a response fail where its bounds are, unpacks it, and charges it to the share of its server. The request must have
-// been sent by a transport that does not unpack. A watch is bounded event by event. An answer that is no JSON is refused: a decoder of another
-// format would not count.
+// Bound makes the body of a response fail where its bounds are, unpacks it, and charges it to the share of its server.
+// The request must have been sent by a transport that does not unpack. A watch is bounded event by event. An answer
+// that is no JSON is refused: a decoder of another format would not count.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
 		return err
@@ -54,7 +54,7 @@ func checkFormat(response *http.Response) error {
 	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
 }
 
-// body bounds what is read of an answer.
+// body is the body of a response, of which only a bounded part can be read.
 type body struct {
 	ctx      context.Context
 	what     string
@@ -118,7 +118,8 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents counts each event of a watch by itself. Events are not charged to a budget: a watch holds one of them in memory at a time.
+// takeEvents counts each event of a watch by itself. Events are not charged to a budget: a watch holds one of them in
+// memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
 		if b.count.add(c); b.count.Depth == 0 && !b.count.text {

@@ -18,7 +18,8 @@ const (
 	processCost = 128 << 20
 )
 
-// Budget is how much may be in memory at a time. One call may exceed it, so that calls that wait for each other come to an end.
+// Budget is how much may be in memory at a time. One call may exceed it, so that calls that wait for each other come to
+// an end.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -88,7 +89,8 @@ func (c *charge) giveBack() {
 	}
 }
 
-// account has what the answers of one call have taken together. A call that exceeds a budget does so with all its answers: it never waits for itself.
+// account has what the answers of one call have taken together. A call that exceeds a budget does so with all its
+// answers: it never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // nil before the first answer
@@ -104,8 +106,8 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges so much more to the server, and so much of it to the process. The order of turns is the same for all calls, the server's before the
-// process's, so that no two calls wait for each other.
+// take charges so much more to the server, and so much of it to the process. The order of turns is the same for all
+// calls, the server's before the process's, so that no two calls wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

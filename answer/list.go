@@ -18,8 +18,8 @@ type ListBounds struct {
 	ItemBytes int64 // how long one of them may be, and whatever is beside them
 }
 
-// List reads a list object by object and calls each with the JSON of every object in the field items. The JSON is valid until each returns. next is
-// where the list continues, empty at its end.
+// List reads a list object by object and calls each with the JSON of every object in the field items. The JSON is valid
+// until each returns. next is where the list continues, empty at its end.
 func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
 	l := &listReader{from: r, bounds: bounds}
 	l.decoder = json.NewDecoder(l)

@@ -1,7 +1,7 @@
 // Package canonical writes values of unstructured objects as canonical JSON: equal values give equal text.
 //
-// It is the text of encoding/json, and does not change with it, because digests and hashes of it are kept in annotations and rows. It is
-// made without reflection, which is what most of the time goes to otherwise.
+// It is the text of encoding/json, and does not change with it, because digests and hashes of it are kept in
+// annotations and rows. It is made without reflection, which is what most of the time goes to otherwise.
 package canonical
 
 import (

@@ -68,7 +68,8 @@ func TestHostileExpressionsEnd(t *testing.T) {
 	}
 }
 
-// cost is the memory that f allocates and the least time that it takes in some tries, if that is not within the limit: others work on the machine, too.
+// cost is the memory that f allocates and the least time that it takes in some tries, if that is not within the limit:
+// others work on the machine, too.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	if underRace {
 		f()

@@ -18,7 +18,8 @@ import (
 // MaxLength of an expression, in bytes.
 const MaxLength = 4096
 
-// Environment is what the expressions of one purpose may read, and what one evaluation may cost. It is for concurrent use.
+// Environment is what the expressions of one purpose may read, and what one evaluation may cost. It is for concurrent
+// use.
 type Environment struct {
 	variables map[string]*cel.Type
 	limit     uint64
@@ -26,8 +27,8 @@ type Environment struct {
 	programs  programs
 }
 
-// NewEnvironment has these variables, by name; the name may have dots. One evaluation may cost the limit: 20,000 are some
-// milliseconds.
+// NewEnvironment has these variables, by name; the name may have dots. One evaluation may cost the limit: 20,000 are
+// some milliseconds.
 func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
@@ -61,8 +62,8 @@ func (e *Environment) CompileBool(text string) (*Expression, error) {
 	return x, nil
 }
 
-// CompileValue reads an expression whose result has one of these types, or a type that is known only when it is evaluated. Without
-// types it may be anything that JSON has. The error says what is wrong, and where.
+// CompileValue reads an expression whose result has one of these types, or a type that is known only when it is
+// evaluated. Without types it may be anything that JSON has. The error says what is wrong, and where.
 func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {

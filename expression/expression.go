@@ -27,7 +27,8 @@ type Budget struct{ left uint64 }
 // NewBudget is one of so many units.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is a *EvaluationError: there is no answer.
+// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is
+// a *EvaluationError: there is no answer.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -40,8 +41,9 @@ func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) 
 	return bool(b), nil
 }
 
-// Value evaluates the expression and gives the result as JSON decodes it: nil, bool, int64, float64, string, []any or map[string]any. A quantity
-// is a string. It is the caller's own. Without a budget only the limit of the Environment holds. An error is a *EvaluationError.
+// Value evaluates the expression and gives the result as JSON decodes it: nil, bool, int64, float64, string, []any or
+// map[string]any. A quantity is a string. It is the caller's own. Without a budget only the limit of the Environment
+// holds. An error is a *EvaluationError.
 func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err error) {
 	out, err := x.eval(values, budget)
 	if err != nil {

@@ -25,7 +25,8 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 		return v
 	})))
 
-// maxMacros of an expression. With each of them a type may become deeper, and what it takes to read it grows with the cube of that.
+// maxMacros of an expression. With each of them a type may become deeper, and what it takes to read it grows with the
+// cube of that.
 const maxMacros = 32
 
 // maxStates of a regular expression that stands in a text, which is compiled when the text is read.
@@ -41,8 +42,9 @@ type preparation struct {
 	states  uint64
 }
 
-// prepare makes every macro go through maps in the order of their keys, and takes what lists and maps hold for dynamic, unless it is constant: as in
-// JSON they may hold several types, for which Kubernetes asks for dyn(), and their types do not grow. It refuses what could not be read in good time.
+// prepare makes every macro go through maps in the order of their keys, and takes what lists and maps hold for dynamic,
+// unless it is constant: as in JSON they may hold several types, for which Kubernetes asks for dyn(), and their types
+// do not grow. It refuses what could not be read in good time.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr

@@ -25,8 +25,9 @@ const (
 	assumedBytes = 16
 )
 
-// prices say what a call costs, from its arguments, in the units of CEL, and more than most if it is more than that. They are of functions whose work CEL counts too low, or
-// only after it is done: a comparison goes through all that is in a list, however short that is; a result may be the product of the arguments.
+// prices say what a call costs, from its arguments, in the units of CEL, and more than most if it is more than that.
+// They are of functions whose work CEL counts too low, or only after it is done: a comparison goes through all that is
+// in a list, however short that is; a result may be the product of the arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -229,7 +230,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// pricedFunction begins the name of a function whose calls are priced, so that none of CEL's own optimizations takes them for its own.
+// pricedFunction begins the name of a function whose calls are priced, so that none of CEL's own optimizations takes
+// them for its own.
 const pricedFunction = "priced "
 
 // pricedCall is made only if it can be paid for.
@@ -243,7 +245,8 @@ type pricedCall struct {
 // Function implements interpreter.InterpretableCall.
 func (c *pricedCall) Function() string { return pricedFunction + c.InterpretableCall.Function() }
 
-// Eval implements interpreter.Interpretable. It ends the evaluation as CEL does when its limit is reached: no || takes it for an answer.
+// Eval implements interpreter.Interpretable. It ends the evaluation as CEL does when its limit is reached: no || takes
+// it for an answer.
 func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	args := make([]ref.Val, len(c.Args()))
 	for i, a := range c.Args() {

@@ -2,5 +2,6 @@
 
 package expression
 
-// underRace is true with the race detector, which takes time and memory of its own: bounds of both are measured without it.
+// underRace is true with the race detector, which takes time and memory of its own: bounds of both are measured without
+// it.
 const underRace = true

@@ -13,7 +13,8 @@ type Reading struct {
 	Key      string // empty: all of it
 }
 
-// Reads are the variables, or entries of them, that the expression reads, in order of appearance. They are not to be changed.
+// Reads are the variables, or entries of them, that the expression reads, in order of appearance. They are not to be
+// changed.
 func (x *Expression) Reads() []Reading { return x.reads }
 
 func (e *Environment) readings(checked *ast.AST) []Reading {

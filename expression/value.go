@@ -24,7 +24,8 @@ var (
 	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
 )
 
-// toJSON converts a result, whose parts may be the same many times over: what counts is how large it is when it is written. It is taken off left.
+// toJSON converts a result, whose parts may be the same many times over: what counts is how large it is when it is
+// written. It is taken off left.
 func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	out, size, err := scalar(v)
 	if *left -= size; *left < 0 {

@@ -1,11 +1,15 @@
-// Package guard judges removals of copies: whether so few go at once that they may, or whether a user has to confirm them.
+// Package guard judges removals of copies: whether so few go at once that they may, or whether a user has to confirm
+// them.
 //
-//   - A set is the removals that one placement asks for, or one MemberCluster that leaves. It goes as a whole or not at all.
-//   - Sets that wait at the same time are judged together: a cluster is compared with the sum over all of them, so that one wrong label
-//     under many small placements is seen.
-//   - A set is held if one of the placements or clusters that it takes from would lose more than its limit, or if an object would lose its
-//     last copy. A set that takes nothing from there is not held with it: one tenant cannot stop the removals of another.
-//   - Removals that went a moment ago count as well, so that many small sets, one after the other, do not pass as nothing.
+//   - A set is the removals that one placement asks for, or one MemberCluster that leaves. It goes as a whole or not at
+//     all.
+//   - Sets that wait at the same time are judged together: a cluster is compared with the sum over all of them, so that
+//     one wrong label under many small placements is seen.
+//   - A set is held if one of the placements or clusters that it takes from would lose more than its limit, or if an
+//     object would lose its last copy. A set that takes nothing from there is not held with it: one tenant cannot stop
+//     the removals of another.
+//   - Removals that went a moment ago count as well, so that many small sets, one after the other, do not pass as
+//     nothing.
 package guard
 
 import (
@@ -42,7 +46,8 @@ type Scope struct {
 	Copies, Recent int
 }
 
-// Breach is why a set is held. Exactly one of Placement and Cluster is set, or neither if objects would lose their last copy.
+// Breach is why a set is held. Exactly one of Placement and Cluster is set, or neither if objects would lose their last
+// copy.
 type Breach struct {
 	Placement, Cluster string
 	// Removed of Copies would be gone, and Limit is how many may be. Of last copies, Removed is the number of objects.
@@ -61,7 +66,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit, and its copies are the ones that go.
+// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit, and its
+// copies are the ones that go.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -170,8 +176,8 @@ type Shown struct {
 	Causes   []string // reasons
 }
 
-// Covers says whether who has confirmed what was shown has confirmed this as well: at most a tenth more copies, of no other cluster, for no
-// other reason.
+// Covers says whether who has confirmed what was shown has confirmed this as well: at most a tenth more copies, of no
+// other cluster, for no other reason.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -107,7 +107,8 @@ func genScopes(t *rapid.T, names ...string) map[string]Scope {
 	return out
 }
 
-// Whatever goes, no placement and no cluster loses more than its limit, no object its last copy, and what goes would go without the rest as well.
+// Whatever goes, no placement and no cluster loses more than its limit, no object its last copy, and what goes would go
+// without the rest as well.
 func TestWhatGoesKeepsTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := genRemovals(t)

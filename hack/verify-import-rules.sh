@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Shows that the import rules of .golangci.yaml complain when they are broken.
+# Shows that the import rules of .golangci.yaml complain when they are broken, and the rule for the width of comments.
 #
 # A rule whose glob matches nothing is silent, and a green linter then says nothing about the architecture. So each
-# breach below is written into a copy of the tree, and golangci-lint must name exactly these files.
+# breach below is written into a copy of the tree, and golangci-lint must name each of these files.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -15,12 +15,20 @@ breaches=(
 	"source           k8s.io/client-go/rest"
 	"credential       k8s.io/client-go/rest"
 	"expression       k8s.io/client-go/rest"
+	"decide           k8s.io/client-go/rest"
+	"decide           k8s.io/utils/clock"
+	"decide           log/slog"
+	"decide           github.com/go-logr/logr"
+	"decide           sigs.k8s.io/controller-runtime/pkg/client"
+	"decide           $hanse/hub/rollup"
+	"cmd/hansectl/command $hanse/hub/schedule"
 	"guard            k8s.io/client-go/rest"
 	"guard            $hanse/placement"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
 	"replicas         $hanse/placement"
+	"replicas         sigs.k8s.io/kubefed/pkg/client/generic"
 	"tenancy          k8s.io/client-go/rest"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
 	"hub/rollup       k8s.io/client-go/rest"
@@ -38,6 +46,7 @@ breaches=(
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
+	"hub/catalog      $hanse/hub/scopes"
 	"hub/dispatch     $hanse/hub/report"
 	"hub/epochs       $hanse/hub/dispatch"
 	"hub/shard        $hanse/hub/membership"
@@ -66,10 +75,13 @@ for i in "${!breaches[@]}"; do
 	expected+=("$file")
 done
 
+wide=$(printf 'word %.0s' {1..30})
+printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
+
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer credential kindwatch guard source expression placement replicas tenancy overrides hub member)
+folders=$(printf './%s/...\n' api answer credential decide kindwatch guard source expression placement replicas tenancy overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
-report=$(cd "$copy" && "$linter" run --enable-only depguard --output.text.print-issued-lines=false $folders 2>&1) || true
+report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 
 missed=0
 for i in "${!breaches[@]}"; do
@@ -78,8 +90,16 @@ for i in "${!breaches[@]}"; do
 		missed=1
 	fi
 done
+if ! grep -q '^source/zz_wide.go:3:.*(lll)$' <<<"$report"; then
+	echo "no rule refuses a comment of 160 columns" >&2
+	missed=1
+fi
+if grep '^source/zz_wide.go:4:.*(lll)$' <<<"$report" >&2; then
+	echo "the width of code is limited, too" >&2
+	missed=1
+fi
 if ((missed)); then
 	printf '%s\n' "$report" | tail -n 20 >&2
 	exit 1
 fi
-echo "import rules refuse ${#breaches[@]} of ${#breaches[@]} breaches"
+echo "import rules refuse ${#breaches[@]} of ${#breaches[@]} breaches, and comments are at most 120 columns wide"

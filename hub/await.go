@@ -23,7 +23,8 @@ const (
 	awaitTimeout = 5 * time.Second // of one request
 	awaitEvery   = time.Second
 	awaitTells   = 10 * time.Second
-	// awaitYes is how long a server may say no: one that has just started knows no roles and serves no definitions until it has read them.
+	// awaitYes is how long a server may say no: one that has just started knows no roles and serves no definitions until
+	// it has read them.
 	awaitYes = 30 * time.Second
 )
 
@@ -33,10 +34,10 @@ type hubFacts struct {
 	key canonical.Key
 }
 
-// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity and the key of the digests of Secrets.
-// A process that ends when its server is away is started anew while that may still be away; if it ended again, the kubelet would wait longer each
-// time, for up to five minutes. A server that says no for as long as yes is not waited for any more. The identity is empty if
-// ctx ends meanwhile, which is no failure.
+// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity and the
+// key of the digests of Secrets. A process that ends when its server is away is started anew while that may still be
+// away; if it ended again, the kubelet would wait longer each time, for up to five minutes. A server that says no for
+// as long as yes is not waited for any more. The identity is empty if ctx ends meanwhile, which is no failure.
 func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f hubFacts, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = awaitTimeout

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -77,7 +78,8 @@ func (f *fleet) Engage(ctx context.Context, name multicluster.ClusterName, c clu
 	return f.start(ctx, name.String())
 }
 
-// resume makes the watches of a member open again at once: while it was away, the pauses between their tries have grown.
+// resume makes the watches of a member open again at once: while it was away, the pauses between their tries have
+// grown.
 func (f *fleet) resume(name string) {
 	f.mu.RLock()
 	c := f.members[name]
@@ -131,6 +133,18 @@ func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	for _, c := range f.members {
 		if m, ok := c.(*memberCluster); ok {
 			m.Reread(id)
+		}
+	}
+}
+
+// readAnew makes members read their copies of a kind once more: the hub's definition says otherwise how their statuses
+// are read.
+func (f *fleet) readAnew(kind schema.GroupKind) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, c := range f.members {
+		if m, ok := c.(*memberCluster); ok {
+			m.ReadAnew(kind)
 		}
 	}
 }

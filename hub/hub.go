@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -40,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/certificate"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/epochs"
@@ -77,8 +77,8 @@ type Options struct {
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
-	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not answer before it is tainted
-	// NoExecute. Confirmed is not to be set.
+	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not
+	// answer before it is tainted NoExecute. Confirmed is not to be set.
 	Failover schedule.Failover
 	// Proxy of connections to members; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -89,22 +89,23 @@ type Options struct {
 	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read
 	// in all of them.
 	FederatedNamespaces map[schema.GroupResource][]string
-	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the DNS names by which the
-	// API server calls it.
+	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the
+	// DNS names by which the API server calls it.
 	WebhookAddress string
 	WebhookNames   []string
-	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where other replicas reach
-	// it; empty means there, too.
+	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where
+	// other replicas reach it; empty means there, too.
 	ViewAddress, ViewHost string
-	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from deletion; below zero none is.
+	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
+	// deletion; below zero none is.
 	ProtectedCopies int
 }
 
 // LeaseName is the name of the Lease that the leading process holds.
 const LeaseName = "hanse-hub"
 
-// Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in another process, which
-// knows nothing old.
+// Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in
+// another process, which knows nothing old.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	known, err := awaitHub(ctx, config, o.Namespace, awaitYes)
 	if err != nil || known.uid == "" {
@@ -206,20 +207,20 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	f.links, shards.Links = links, links
 
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
-	crds := definitions{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper()}
-	scale := &scalePaths{definitions: crds, clock: clock.RealClock{}}
+	definitions := catalog.New(mgr.GetAPIReader(), mgr.GetRESTMapper())
+	scale := scalePath(definitions)
 	failover := o.Failover.WithDefaults()
 	failover.Confirmed = confirmed(shards)
 	scheduler = schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
-		ScalePath: scale.of, Failover: failover, Guard: o.Guard,
+		ScalePath: scale, Failover: failover, Guard: o.Guard,
 	})
 	policies := policystatus.New(policystatus.Options{
-		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale.of, Events: events,
+		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale, Events: events,
 		Removals: scheduler,
 	})
 	scheduler.OnRemoval(policies.WakePlacement)
-	conventions := &conventions{definitions: crds, clock: clock.RealClock{}}
+	conventions := conventions{definitions}
 	wishes := newWishes(f.reread)
 	hubKinds, err := newHubKinds(ctx, mgr.GetConfig())
 	if err != nil {
@@ -230,7 +231,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	})
 	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
-		Client: mgr.GetClient(), CRDs: mgr.GetAPIReader(), HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
+		Client: mgr.GetClient(), Definitions: definitions, HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
 		Templates: store, Decisions: scheduler, Events: events,
 		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)), HubRunsWorkloads: runsWorkloads,
 		Backlog:     func() int { return dispatcher.Backlog() },
@@ -247,13 +248,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		Epochs:                 known,
 	})
 	known.OnRestart(func() { go dispatcher.WakeOlder(ctx) })
-	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), failover.Grace)
-	shards.changed = members.Wake
-	lost := &unclaimed{bindings: mgr.GetClient(), members: f.copies, changed: members.Wake}
-	members.CountUnclaimed(lost.of)
+	members, lost := newMembers(mgr, shards, hubUID, failover.Grace, f)
 	members.KeepTokens(f.tokens, events)
 
 	followTemplates(ctx, store, dispatcher, reporter)
+	followDefinitions(definitions, store, reporter, f)
 	scheduler.OnDecision(reporter.WakeDecided)
 	scheduler.OnWanted(func(kinds []schema.GroupKind) {
 		hubKinds.Expect(groupsOf(kinds))
@@ -270,6 +269,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		func() error { return policies.SetupWithManager(ctx, mgr) },
 		func() error { return addProtection(mgr, o, store) },
 		func() error { return dispatcher.Watch(ctx, mgr.GetCache()) },
+		func() error { return definitions.Watch(ctx, mgr.GetCache()) },
 		func() error { return wishes.watch(ctx, mgr.GetCache()) },
 		func() error { return known.Watch(ctx, mgr.GetCache()) },
 		func() error { return mgr.Add(known) },
@@ -291,6 +291,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 		}
 	}
 	return nil
+}
+
+// newMembers makes what keeps MemberClusters, and what counts the copies on them that no binding claims.
+func newMembers(mgr manager.Manager, shards *shards, hubUID types.UID, grace time.Duration, f *fleet) (*membership.Reconciler, *unclaimed) {
+	members := membership.New(mgr.GetClient(), mgr.GetAPIReader(), shards, string(hubUID), grace)
+	shards.changed = members.Wake
+	lost := &unclaimed{bindings: mgr.GetClient(), members: f.copies, changed: members.Wake}
+	members.CountUnclaimed(lost.of)
+	return members, lost
 }
 
 // addProtection adds the keeper of the names that are protected from deletion.
@@ -352,7 +361,7 @@ func followTemplates(ctx context.Context, store *templates.Store, dispatcher *di
 
 // joiner makes the two sides of a member and starts its work.
 func joiner(known hubFacts, dispatcher *dispatch.Dispatcher, reporter *report.Reporter, shards *shard.Coordinator,
-	links *connect.Provider, wanted func() []schema.GroupKind, conventions *conventions, wishes *wishes,
+	links *connect.Provider, wanted func() []schema.GroupKind, conventions conventions, wishes *wishes,
 ) func(context.Context, string, *connect.Cluster) (member.Cluster, error) {
 	return func(ctx context.Context, name string, c *connect.Cluster) (member.Cluster, error) {
 		hold := shards.Hold(name)

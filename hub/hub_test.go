@@ -28,8 +28,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestMembersComeAndGo lets one member join and leave again and again while objects change on the hub, with all that a hub process has,
-// and looks at what is left of it.
+// TestMembersComeAndGo lets one member join and leave again and again while objects change on the hub, with all that a
+// hub process has, and looks at what is left of it.
 func TestMembersComeAndGo(t *testing.T) {
 	apiserver.Needed(t)
 	const rounds, warmUp, objects = 300, 30, 3

@@ -21,8 +21,8 @@ import (
 	"github.com/hanse-dev/hanse/member/values"
 )
 
-// newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before, defined of any
-// definition of an expected group.
+// newKinds makes what knows the kinds of a member. changed is told of a kind that may be served otherwise than before,
+// defined of any definition of an expected group.
 func newKinds(ctx context.Context, c *connect.Cluster, changed func(schema.GroupKind), defined func()) (*served.Kinds, error) {
 	http, err := rest.HTTPClientFor(c.Requests)
 	if err != nil {
@@ -58,8 +58,8 @@ func (c *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unst
 	return misfits(c.kinds.Faults(ctx, manifest))
 }
 
-// hubMisfits says what of a manifest the hub's own schema does not take. Whether a field exists is for the member to say: an override may set one
-// that a newer definition there has.
+// hubMisfits says what of a manifest the hub's own schema does not take. Whether a field exists is for the member to
+// say: an override may set one that a newer definition there has.
 func hubMisfits(kinds *served.Kinds) func(context.Context, *unstructured.Unstructured) []member.Misfit {
 	return func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 		return misfits(slices.DeleteFunc(kinds.Faults(ctx, manifest), func(f values.Fault) bool { return f.Message == values.Undeclared }))

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// SecretKeyName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names it, too.
+	// SecretKeyName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names
+	// it, too.
 	SecretKeyName = "hanse-secret-key"
 	// secretKey is the key of that Secret's data, secretKeyBytes its size.
 	secretKey      = "key"
@@ -28,8 +29,8 @@ func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace stri
 	secrets := hub.CoreV1().Secrets(namespace)
 	found, err := secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		// By server-side apply, for which a role can name the object that may be created. Another replica that was quicker has another manager
-		// and another value, so that this one conflicts.
+		// By server-side apply, for which a role can name the object that may be created. Another replica that was quicker
+		// has another manager and another value, so that this one conflicts.
 		fresh := make([]byte, secretKeyBytes)
 		_, _ = rand.Read(fresh) // it never fails
 		apply := applycorev1.Secret(SecretKeyName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})

@@ -21,8 +21,8 @@ type shards struct {
 
 var _ membership.Links = &shards{}
 
-// coordinate makes the coordinator. config is that of the hub without fences: the coordinator's own writes are what fences rest on. notes are
-// what others shall know of this replica.
+// coordinate makes the coordinator. config is that of the hub without fences: the coordinator's own writes are what
+// fences rest on. notes are what others shall know of this replica.
 func (s *shards) coordinate(config *rest.Config, mgr manager.Manager, o Options, notes map[string]string) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -47,8 +47,8 @@ func (s *shards) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	s.coordinator.IfHeld(cluster, func() { s.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// confirmed says whether a cluster that this replica works on has been tried. Of the clusters of other replicas it knows no more than their
-// status.
+// confirmed says whether a cluster that this replica works on has been tried. Of the clusters of other replicas it
+// knows no more than their status.
 func confirmed(s *shards) func(cluster string) bool {
 	return func(cluster string) bool {
 		if !s.Holds(cluster) {

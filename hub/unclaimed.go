@@ -29,10 +29,11 @@ type watchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not know. It only counts.
+// unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not
+// know. It only counts.
 type unclaimed struct {
-	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a member with another
-	// number; it must not block.
+	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a
+	// member with another number; it must not block.
 	bindings client.Reader
 	members  func() map[string]watchedCopies
 	changed  func(cluster string)
@@ -107,8 +108,8 @@ func (u *unclaimed) count(ctx context.Context) error {
 	return nil
 }
 
-// isCopy tells a copy from an object to which an operator passed the marks of one: the owner is the hub object of its own kind and name, and
-// the hub applied it.
+// isCopy tells a copy from an object to which an operator passed the marks of one: the owner is the hub object of its
+// own kind and name, and the hub applied it.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

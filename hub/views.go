@@ -25,6 +25,7 @@ func addViews(mgr manager.Manager, server *memberview.Server, f *fleet, dispatch
 	}
 	server.Handler = memberview.New(memberview.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Members: f.viewer, Intent: dispatcher.Intent,
+		Adopt:  dispatcher.Adopt,
 		Epochs: known, Rank: dispatch.Rank,
 		Holder: func(cluster string) memberview.Holder {
 			if shards.Holds(cluster) {

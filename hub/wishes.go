@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// wishes are those of the placements for the statuses of their objects, as bindings keep them. Only objects of whose status something is
-// wished are kept. Equal wishes are one pointer.
+// wishes are those of the placements for the statuses of their objects, as bindings keep them. Only objects of whose
+// status something is wished are kept. Equal wishes are one pointer.
 type wishes struct {
 	// changed is told of an object whose wishes are others now. It must not block.
 	changed func(hubv1.ObjectIdentity)
@@ -84,10 +85,7 @@ func (w *wishes) see(obj any) {
 }
 
 func (w *wishes) forget(obj any) {
-	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	if b, ok := obj.(hubv1.BindingObject); ok {
+	if b, ok := scopes.Last(obj).(hubv1.BindingObject); ok {
 		w.set(hubv1.ObjectOf(b), "")
 	}
 }

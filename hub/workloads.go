@@ -19,8 +19,9 @@ var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, 
 // workloadsFor is how long an answer of hubRunsWorkloads holds.
 const workloadsFor = time.Minute
 
-// hubRunsWorkloads says whether the hub would itself run what is placed on members: it has nodes, or a controller-manager
-// whose Lease is current. If that cannot be read it would: then workloads are refused rather than run twice.
+// hubRunsWorkloads says whether the hub would itself run what is placed on members: it has nodes, or a
+// controller-manager whose Lease is current. If that cannot be read it would: then workloads are refused rather than
+// run twice.
 func hubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	var mu sync.Mutex
 	var answer bool

@@ -4,14 +4,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // mostAwaited bounds the objects of a kind that are awaited at a time: a watch that stands still shall not gather them.
 const mostAwaited = 256
 
-// Await tells of an object as the server answered a write, which the watch will bring: then it need not be read a second time. What is
-// known of the object changes only with the event.
+// Await tells of an object as the server answered a write, which the watch will bring: then it need not be read a
+// second time. What is known of the object changes only with the event.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -24,8 +25,7 @@ func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 func (k *kind) ahead(o metav1.Object) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), k.version)
-	return err == nil && order > 0
+	return hubv1.Older(k.version, o.GetResourceVersion())
 }
 
 func (k *kind) willCome(o metav1.Object) {
@@ -40,7 +40,8 @@ func (k *kind) willCome(o metav1.Object) {
 	k.await[Key(o.GetNamespace(), o.GetName())] = o
 }
 
-// awaited returns the object if an event brings the very version of it that was awaited. After any event it is awaited no longer.
+// awaited returns the object if an event brings the very version of it that was awaited. After any event it is awaited
+// no longer.
 func (k *kind) awaited(key string, g *glance) metav1.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()

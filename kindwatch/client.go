@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns a dynamic client that parses each object and each list once. The one of client-go gives the same answers, but looks
-// through the JSON of every object, of every list and of every event of a watch about ten times, which costs more than all else that is
-// done with it. What its watches bring is for this package alone: it is read when it is needed.
+// NewClient returns a dynamic client that parses each object and each list once. The one of client-go gives the same
+// answers, but looks through the JSON of every object, of every list and of every event of a watch about ten times,
+// which costs more than all else that is done with it. What its watches bring is for this package alone: it is read
+// when it is needed.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
@@ -44,7 +45,8 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return infos
 }
 
-// objects decodes a single object and a list of them. A Status and what cannot be read are left to the serializer that it wraps.
+// objects decodes a single object and a list of them. A Status and what cannot be read are left to the serializer that
+// it wraps.
 type objects struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -97,7 +99,8 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread is how the object of an event is decoded: no more of it than is needed. The event holds until the next one, the object longer.
+// unread is how the object of an event is decoded: no more of it than is needed. The event holds until the next one,
+// the object longer.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)
 	if !ok || g.kind == "Status" {

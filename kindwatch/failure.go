@@ -18,13 +18,15 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// isExpired means that the server does not know the state that was asked for: no more, or, restored from a backup, not yet.
+// isExpired means that the server does not know the state that was asked for: no more, or, restored from a backup, not
+// yet.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed covers the mapper's answer and the server's: lists and watches are answered with 404 only if the kind is missing.
+// isNotServed covers the mapper's answer and the server's: lists and watches are answered with 404 only if the kind is
+// missing.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
@@ -56,8 +58,8 @@ func classify(err error) (reason, message string) {
 	return reason, fmt.Sprintf("%.256s", text)
 }
 
-// retryAfter is how long to pause after so many failures in a row: 0.2 s doubling to 60 s, for a kind that is not served 5 s
-// doubling to 60 s, and never less than the server asked for. Jitter keeps kinds and clusters apart.
+// retryAfter is how long to pause after so many failures in a row: 0.2 s doubling to 60 s, for a kind that is not
+// served 5 s doubling to 60 s, and never less than the server asked for. Jitter keeps kinds and clusters apart.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

@@ -20,8 +20,8 @@ var longestFrame = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
-// frames cuts a watch into its events. API servers end each with a newline and have none in it, so that the JSON need not be read to
-// find its end.
+// frames cuts a watch into its events. API servers end each with a newline and have none in it, so that the JSON need
+// not be read to find its end.
 type frames struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
@@ -82,7 +82,8 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line with its end. Of one that is too long, what comes back is longer than longestFrame and not the whole.
+// line returns the next line with its end. Of one that is too long, what comes back is longer than longestFrame and not
+// the whole.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -56,8 +56,8 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 	}
 }
 
-// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what failed before it makes no
-// later pause longer: a server that is back has a few refusals left while it starts.
+// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what
+// failed before it makes no later pause longer: a server that is back has a few refusals left while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := context.WithCancelCause(k.ctx)
@@ -131,7 +131,8 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers: however long it was away, there is nothing to wait for, unless it never knows where its own list ended.
+		// The server answers: however long it was away, there is nothing to wait for, unless it never knows where its own
+		// list ended.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -239,9 +240,9 @@ func (k *kind) toRelist() bool {
 	return k.relists != k.listedFor
 }
 
-// replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its former
-// copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is told of them. relists is
-// how often a list had been asked for when this one began.
+// replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its
+// former copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is
+// told of them. relists is how often a list had been asked for when this one began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	k.mu.Lock()
@@ -280,8 +281,8 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal: what an object
-// holds is up to whoever wrote it on that server, and must not end the process.
+// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal: what an
+// object holds is up to whoever wrote it on that server, and must not end the process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
 		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))

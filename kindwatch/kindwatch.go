@@ -1,12 +1,13 @@
 // Package kindwatch keeps copies of the objects of chosen kinds of one API server, kind by kind.
 //
-// Every kind has its own goroutine, which resolves, lists and watches, and shares nothing that blocks with the others: a
-// kind that is not served, not permitted or hangs costs itself only, and nobody waits for a first list.
+// Every kind has its own goroutine, which resolves, lists and watches, and shares nothing that blocks with the others:
+// a kind that is not served, not permitted or hangs costs itself only, and nobody waits for a first list.
 //   - What was listed is kept while a watch is repaired: could not read is not gone.
 //   - A watch that ends is opened again where it ended; only a server that no longer knows that place is listed anew.
-//     The reflector of client-go lists anew after most broken connections and cannot be told to re-open, so it is not used.
-//   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects. How many
-//     objects make a page depends on their size, and only a few kinds of the process list at the same time.
+//     The reflector of client-go lists anew after most broken connections and cannot be told to re-open, so it is not
+//     used.
+//   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects.
+//     How many objects make a page depends on their size, and only a few kinds of the process list at the same time.
 //
 // Nothing is decided here about what a missing object means, and stopping a kind reports no object as gone.
 package kindwatch
@@ -264,8 +265,8 @@ func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	}
 }
 
-// Relist makes a kind list once more, now, as when Transform would make something else of the same objects. The handler is told of
-// every object of that list, changed or not.
+// Relist makes a kind list once more, now, as when Transform would make something else of the same objects. The handler
+// is told of every object of that list, changed or not.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.relist()

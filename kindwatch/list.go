@@ -24,8 +24,8 @@ const (
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists once it is this kind's turn. A kind that failed before does not wait for one: pauses keep such kinds apart, and a
-// server that hangs shall cost the others one turn at most.
+// firstList lists once it is this kind's turn. A kind that failed before does not wait for one: pauses keep such kinds
+// apart, and a server that hangs shall cost the others one turn at most.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -37,8 +37,8 @@ func (k *kind) firstList(ctx context.Context) error {
 	return k.list(ctx)
 }
 
-// list reads every object page by page and puts the result in place of what was known. Without a resourceVersion the server
-// answers with its latest state: another one could be older than what was already seen.
+// list reads every object page by page and puts the result in place of what was known. Without a resourceVersion the
+// server answers with its latest state: another one could be older than what was already seen.
 func (k *kind) list(ctx context.Context) error {
 	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.options.LabelSelector, Limit: firstPage}

@@ -19,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// shelves is a server with objects of a size that answers lists page by page and notes how many objects it was asked for.
+// shelves is a server with objects of a size that answers lists page by page and notes how many objects it was asked
+// for.
 type shelves struct {
 	dynamic.NamespaceableResourceInterface
 	objects, bytes int

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// turns spread what would otherwise begin all at once: a hub that starts lists every kind of every member. Each list has two pages
-// of whole objects in memory, so few at a time bound the peak. A list that takes long loses its turn but goes on: a server
-// that hangs holds up nobody for longer than that.
+// turns limits the number of first lists that begin at the same time: a starting hub lists every kind of every member.
+// Each list has two pages of whole objects in memory, so few at a time bound the peak. A list that takes long loses its
+// turn but goes on: a server that hangs holds up nobody for longer than that.
 type turns struct {
 	places chan struct{}
 	hold   time.Duration

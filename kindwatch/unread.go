@@ -55,8 +55,8 @@ func (g *glance) is(o metav1.Object) bool {
 // glance is what tells an object from others.
 type glance struct{ kind, namespace, name, uid, version string }
 
-// look reads no more of the JSON of an object than what tells it from others. It is false for what does not look like one; whether the
-// rest is JSON it does not say.
+// look reads no more of the JSON of an object than what tells it from others. It is false for what does not look like
+// one; whether the rest is JSON it does not say.
 func look(data []byte) (g glance, ok bool) {
 	s := scanner{rest: data}
 	metadata := false
@@ -88,7 +88,8 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner goes through JSON without keeping what it does not have to. After a failure, and once it is done, it does nothing.
+// scanner goes through JSON without keeping what it does not have to. After a failure, and once it is done, it does
+// nothing.
 type scanner struct {
 	rest         []byte
 	failed, done bool

@@ -9,9 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
@@ -24,7 +25,8 @@ const (
 
 var errShortWatch = errors.New("the server ended the watch at once")
 
-// watch follows the kind from k.version on. It returns nil if the watch brought something, or held for a while, before it ended.
+// watch follows the kind from k.version on. It returns nil if the watch brought something, or held for a while, before
+// it ended.
 func (k *kind) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,15 +76,14 @@ func (k *kind) watch(ctx context.Context) error {
 	}
 }
 
-// goesBack is true for an event that is older than what was already seen: the server was restored from a backup, and a watch
-// would stay silent until it has caught up.
+// goesBack is true for an event that is older than what was already seen: the server was restored from a backup, and a
+// watch would stay silent until it has caught up.
 func (k *kind) goesBack(e watch.Event) bool {
 	u, ok := unreadOf(e.Object)
 	if !ok {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(u.version, k.version)
-	return err == nil && order < 0
+	return hubv1.Older(u.version, k.version)
 }
 
 // open asks for the watch. Servers send the head of the answer at once, so that a late one means that nobody is there.

@@ -38,7 +38,7 @@ func upCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// topology is that of the file, or what the lab last had, or the demo's.
+// topology returns the topology of the file. Without a file it is the one that the lab last had, else the demo's.
 func (p *places) topology(file string) (topology.Topology, error) {
 	if file != "" {
 		return topology.Load(file)

@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CheckObject says which of the texts that tell a member's object from others is longer than API servers make it. Such an object is not taken: its
-// uid goes into rows, and a part of it would be another one's.
+// CheckObject says which of the texts that tell a member's object from others is longer than API servers make it. Such
+// an object is not taken: its uid goes into rows, and a part of it would be another one's.
 func CheckObject(o metav1.Object) error {
 	for _, text := range []struct {
 		field, value string
@@ -112,8 +112,8 @@ func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// Line makes one line of valid text of at most so many characters of a text that a member may have written. It is cloned, so that it holds no
-// longer text in memory.
+// Line makes one line of valid text of at most so many characters of a text that a member may have written. It is
+// cloned, so that it holds no longer text in memory.
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -121,8 +121,5 @@ func Line(text string, most int) string {
 		}
 		return r
 	}, text[:min(len(text), utf8.UTFMax*most)])
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most-1]) + "…"
-	}
-	return strings.Clone(text)
+	return strings.Clone(hubv1.CutMessage(text, most))
 }

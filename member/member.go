@@ -40,10 +40,11 @@ type Cluster interface {
 	Name() string
 	// IsHub is true if this member is the hub's own cluster: nothing is ever written to it.
 	IsHub() bool
-	// Fit returns the manifest without the fields that the cluster's schema of its kind does not have, and their paths. It is the
-	// manifest itself if there are none, or if the cluster publishes no schema that can be read.
+	// Fit returns the manifest without the fields that the cluster's schema of its kind does not have, and their paths. It
+	// is the manifest itself if there are none, or if the cluster publishes no schema that can be read.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
-	// Misfits are the values in a manifest that the cluster's schema of its kind does not take: none if it publishes no schema that can be read.
+	// Misfits are the values in a manifest that the cluster's schema of its kind does not take: none if it publishes no
+	// schema that can be read.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
 	// Apply brings one object to the cluster, or says why not. It logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
@@ -70,7 +71,8 @@ type Misfit struct {
 	Value string
 }
 
-// Observation is what is kept of one member object: everything that later decisions need, and nothing that grows with its spec.
+// Observation is what is kept of one member object: everything that later decisions need, and nothing that grows with
+// its spec.
 type Observation struct {
 	GVK       schema.GroupVersionKind
 	Namespace string
@@ -110,17 +112,20 @@ type ApplyIntent struct {
 	// Confirmed is the row's hash: what the content was when it was last confirmed. Empty if there is no row.
 	Confirmed string
 	// Observed is the resourceVersion of the copy as it was last observed, if that was ours, as it was last confirmed, and
-	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means read first.
+	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means
+	// read first.
 	Observed string
 	// Unknown says that nothing is known to be there under this name: then it is made at once, and read only if that shows
 	// that something is.
 	Unknown bool
-	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken off.
+	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken
+	// off.
 	ConfirmedUID types.UID
 
 	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
 	Adopted bool
-	// Orphaned is the copy that the hub left on this cluster, nil if none: the object with its UID is taken back, whatever Adoption says.
+	// Orphaned is the copy that the hub left on this cluster, nil if none: the object with its UID is taken back, whatever
+	// Adoption says.
 	Orphaned *hubv1.OrphanedCopy
 
 	// Mode ReportOnly makes the outcome say what a write would do; nothing is written.
@@ -130,9 +135,13 @@ type ApplyIntent struct {
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
+	// Adopting is, if it is set, the UID of an object that is not Hanse's. That object is taken over as Adoption says. No
+	// other object is written, and none is made.
+	Adopting types.UID
 	// KeepAway means that the cluster held the copy: if it is gone, the outcome is NotRecreated and it is not made anew.
 	KeepAway bool
-	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the outcome is HubIsOlder.
+	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the
+	// outcome is HubIsOlder.
 	Source source.State
 	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
 	NamespaceLabels map[string]string
@@ -143,11 +152,12 @@ type WithdrawIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID // UID of the hub object whose copy is to go
-	// ConfirmedUID and ConfirmedDigest are those of the copy that was last confirmed. If it carries that digest still, it is ours
-	// even if it was made for an earlier hub object of the same name.
+	// ConfirmedUID and ConfirmedDigest are those of the copy that was last confirmed. If it carries that digest still, it
+	// is ours even if it was made for an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub that decided so. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.
+	// Source is the state of the hub that decided so. A copy that a later state wrote is left as it is: the outcome is
+	// HubIsOlder.
 	Source source.State
 
 	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
@@ -175,13 +185,14 @@ const (
 
 // Outcome is what came of one Apply or Withdraw.
 type Outcome struct {
-	// Applied is True if the cluster holds what was asked for, False if it was refused or is under way, Unknown if the cluster could not be asked.
+	// Applied is True if the cluster holds what was asked for, False if it was refused or is under way, Unknown if the
+	// cluster could not be asked.
 	Applied metav1.ConditionStatus
 	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
 	Reason, Message string
 
-	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen. A withdrawal that left an object
-	// alone has its UID: that object does not hold up the end of the withdrawal.
+	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen. A
+	// withdrawal that left an object alone has its UID: that object does not hold up the end of the withdrawal.
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
@@ -191,7 +202,8 @@ type Outcome struct {
 	Newer Newer
 	// Adopted is true if Applied is True and the copy was on the cluster before the hub took it over.
 	Adopted bool
-	// Orphaned is, with ReasonWithdrawn, the copy that the hub left on the cluster. Its ClusterID is set by the caller of Withdraw.
+	// Orphaned is, with ReasonWithdrawn, the copy that the hub left on the cluster. Its ClusterID is set by the caller of
+	// Withdraw.
 	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
@@ -201,7 +213,8 @@ type Outcome struct {
 
 	// Wrote is true if the member object was changed.
 	Wrote bool
-	// Drifted names up to 3 fields that had been changed on the member and were put back or found, with the manager that did it.
+	// Drifted names up to 3 fields that had been changed on the member and were put back or found, with the manager that
+	// did it.
 	Drifted []FieldDrift
 
 	// Last is, with ReasonCompleted, the copy as it was last seen. Set by the caller of Apply.
@@ -229,10 +242,12 @@ type ObservationHandler func(cluster string, o Observation, content, gone bool)
 
 // LinkState is what is known of the link to one cluster.
 type LinkState struct {
-	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the first try has ended.
+	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the first
+	// try has ended.
 	Ready           metav1.ConditionStatus
 	Reason, Message string
-	// Credentials is False with a reason if the kubeconfig is refused or its credentials are not taken, Unknown if that could not be asked.
+	// Credentials is False with a reason if the kubeconfig is refused or its credentials are not taken, Unknown if that
+	// could not be asked.
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
@@ -258,15 +273,17 @@ type Facts struct {
 	Nodes       hubv1.NodeSummary
 	Capacity    corev1.ResourceList // sum over nodes
 	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
-	// Served has the versions of each kind of which the cluster was asked, none if it does not serve it. Nil before the first answer.
+	// Served has the versions of each kind of which the cluster was asked, none if it does not serve it. Nil before the
+	// first answer.
 	Served map[schema.GroupKind][]string
 }
 
 // Links keeps the connections. It never waits for the network.
 type Links interface {
-	// Ensure makes or updates the link of a cluster. kubeconfig is the content of the Secret. Equal content changes nothing;
-	// a changed token or certificate is taken up without a new cache; a changed address is connected before the old link is dropped.
-	// expectedID is status.clusterID, empty before it is known: another ID behind the address gives IdentityChanged.
+	// Ensure makes or updates the link of a cluster. kubeconfig is the content of the Secret. Equal content changes
+	// nothing; a changed token or certificate is taken up without a new cache; a changed address is connected before the
+	// old link is dropped. expectedID is status.clusterID, empty before it is known: another ID behind the address gives
+	// IdentityChanged.
 	Ensure(cluster string, kubeconfig []byte, expectedID string)
 	// Remove ends the link and forgets it.
 	Remove(cluster string)

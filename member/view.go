@@ -10,8 +10,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Viewer is a connected member as users look at it through the hub. Nothing is changed there, and of single objects only copies of the
-// hub object in question are shown. What is returned is whole: what must not be seen is the caller's to take out.
+// Viewer is a connected member as users look at it through the hub. Nothing is changed there. Of single objects only
+// copies of the hub object in question are shown, and by Preview an object that is not Hanse's yet. What is returned is
+// whole: what must not be seen is the caller's to take out.
 type Viewer interface {
 	// View reads the copy of a hub object. The refusal says why there is nothing to show.
 	View(ctx context.Context, in ViewIntent) (live *unstructured.Unstructured, refusal *Outcome)
@@ -34,6 +35,8 @@ type ViewIntent struct {
 type Preview struct {
 	// Before is nil if there is no copy yet; After is nil if it cannot be said.
 	Before, After *unstructured.Unstructured
+	// Unadopted is true if Before is not Hanse's. After then says what taking it over would write.
+	Unadopted bool
 	// InSync is true if the copy is as it was last confirmed, and the hub would write the same again.
 	InSync bool
 	// Refused says why the hub would write nothing now, although After says what it would write.

@@ -129,8 +129,8 @@ func deep(levels int) any {
 	return v
 }
 
-// cost is the memory that f allocates and the time that it takes: the shortest of some times, and of more if that is not
-// within the limit, since other work may share the machine.
+// cost is the memory that f allocates and the time that it takes: the shortest of some times, and of more if that is
+// not within the limit, since other work may share the machine.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	if underRace {
 		f()

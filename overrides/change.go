@@ -57,7 +57,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply follows the rule. A fault that is unmet means that a test was not: then doc is as it was, or, if the change is late, not fit for use.
+// apply follows the rule. A fault that is unmet means that a test was not: then doc is as it was, or, if the change is
+// late, not fit for use.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f

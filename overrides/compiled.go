@@ -29,9 +29,9 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return c.change, c.faults
 }
 
-// compiledPolicies keeps compiled rules for as long as they are in memory: a policy is rendered for each of its objects and clusters, and reading its
-// expressions alone takes longer than all the rest. A list of rules is known by the address of its first one, which copies of a policy from a
-// cache share, and is never changed.
+// compiledPolicies keeps compiled rules for as long as they are in memory: a policy is rendered for each of its objects
+// and clusters, and reading its expressions alone takes longer than all the rest. A list of rules is known by the
+// address of its first one, which copies of a policy from a cache share, and is never changed.
 var compiledPolicies sync.Map // of weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

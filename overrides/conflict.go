@@ -37,8 +37,8 @@ func (k claimKind) holds() bool { return k >= claimSet }
 // container is true if the claim says nothing about what is below.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
-// node is a place in the tree of all claims. A tree rather than a map of pointers: its memory grows with the patches, not
-// with the length of their paths.
+// node is a place in the tree of all claims. A tree rather than a map of pointers: its memory grows with the patches,
+// not with the length of their paths.
 type node struct {
 	claims   []claim
 	children map[string]*node
@@ -82,7 +82,8 @@ func (c *claims) enter(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim puts in what the current rule does. One whose guards are not met does nothing, unless an earlier rule of its policy may let them be met.
+// claim puts in what the current rule does. One whose guards are not met does nothing, unless an earlier rule of its
+// policy may let them be met.
 func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
@@ -144,7 +145,8 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand together; unless it may be skipped.
+// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand
+// together; unless it may be skipped.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)

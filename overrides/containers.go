@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// containerChange changes one field of some containers, or of one object that has the fields of a container. What it comes down to are merge patches,
-// operations and changes of images, which depend on the object.
+// containerChange changes one field of some containers, or of one object that has the fields of a container. What it
+// comes down to are merge patches, operations and changes of images, which depend on the object.
 type containerChange struct {
 	field    string   // of the container
 	names    []string // of containers; nil: all
@@ -148,7 +148,8 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim is as exact as the actions are, unless an earlier change by the same policy makes it uncertain what they will be.
+// claim is as exact as the actions are, unless an earlier change by the same policy makes it uncertain what they will
+// be.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {

@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Differs says whether a policy may render an object otherwise for a cluster that has changed: one of its rules selects the cluster before or after and not
-// both, or reads a fact that is another one now. It is true if a rule cannot be read.
+// Differs says whether a policy may render an object otherwise for a cluster that has changed: one of its rules selects
+// the cluster before or after and not both, or reads a fact that is another one now. It is true if a rule cannot be
+// read.
 func Differs(policy hubv1.OverridePolicyObject, before, after Cluster) bool {
 	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(rule hubv1.OverrideRule) bool { return differs(&rule, before, after) })
 }

@@ -34,9 +34,9 @@ func steps(pointer string) []string {
 	return out
 }
 
-// Digest names the content of a manifest: half of the SHA-256, in hex, of its JSON with sorted keys and of the salt. The
-// salt is what changes how the manifest is applied, so that a change of it is applied too. The digest of a Secret is keyed:
-// its values may be few enough to be guessed from a digest.
+// Digest names the content of a manifest: half of the SHA-256, in hex, of its JSON with sorted keys and of the salt.
+// The salt is what changes how the manifest is applied, so that a change of it is applied too. The digest of a Secret
+// is keyed: its values may be few enough to be guessed from a digest.
 func Digest(key canonical.Key, manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()
 	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // digests of before had the newline

@@ -6,7 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Divided is a number that the division of replicas has decided for the cluster. It takes the place of the template's, and no rule may touch it.
+// Divided is a number that the division of replicas has decided for the cluster. It takes the place of the template's,
+// and no rule may touch it.
 type Divided struct {
 	Path   string // JSON pointer, of keys only
 	Number int64

@@ -16,8 +16,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// document is the text of a string field, parsed: the nodes, which hold how it is written, and the value that they come to. It is changed by way
-// of the value; written then carries the differences over to the nodes, so that what is equal keeps its order, its comments and its style.
+// document is the text of a string field, parsed: the nodes, which hold how it is written, and the value that they come
+// to. It is changed by way of the value; written then carries the differences over to the nodes, so that what is equal
+// keeps its order, its comments and its style.
 type document struct {
 	format hubv1.TextFormat
 	root   *yaml.Node
@@ -128,7 +129,8 @@ func valueOf(n *yaml.Node, levels int) (any, error) {
 	return object, nil
 }
 
-// scalarOf is the value of a scalar. What JSON does not have, such as .inf or a date, is its text: it stays as it is written if nobody sets it.
+// scalarOf is the value of a scalar. What JSON does not have, such as .inf or a date, is its text: it stays as it is
+// written if nobody sets it.
 func scalarOf(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -164,7 +166,8 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// The library that writes YAML is not above doubt, and nobody looks at what it makes of a comment in an odd place before a member has it.
+	// The library that writes YAML is not above doubt, and nobody looks at what it makes of a comment in an odd place
+	// before a member has it.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written again as it is meant: simplify the text or drop the edit"
 	}
@@ -206,7 +209,8 @@ func nodeOf(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// rewriteMap keeps the order of keys. A new one goes before the first that is greater, so that it does not matter which of several comes first.
+// rewriteMap keeps the order of keys. A new one goes before the first that is greater, so that it does not matter which
+// of several comes first.
 func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	kept := n.Content[:0:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -120,7 +120,8 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts what parts the entries of a text, found before it is parsed. A text has at most one node more than marks.
+// marksOf counts what parts the entries of a text, found before it is parsed. A text has at most one node more than
+// marks.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -147,7 +148,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim says what changes in the document, as if its fields were below the string. If the text itself may be another one by then, nobody else may touch it.
+// claim says what changes in the document, as if its fields were below the string. If the text itself may be another
+// one by then, nobody else may touch it.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

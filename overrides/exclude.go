@@ -7,7 +7,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Excludes says whether a policy has a rule that keeps objects out of clusters. No other policy has a part in where objects go.
+// Excludes says whether a policy has a rule that keeps objects out of clusters. No other policy has a part in where
+// objects go.
 func Excludes(policy hubv1.OverridePolicyObject) bool {
 	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(r hubv1.OverrideRule) bool { return r.Exclude })
 }
@@ -24,14 +25,15 @@ type excludingRule struct {
 // Exclusion is a rule that keeps the object out of a cluster.
 type Exclusion struct {
 	Rule RuleRef
-	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer for it, as Why says: then it is no reason to
-	// take away what is there. Why does not change as long as the rule says the same.
+	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer for it, as Why says:
+	// then it is no reason to take away what is there. Why does not change as long as the rule says the same.
 	Passing bool
 	Why     string
 }
 
-// ExclusionsOf returns the rules of the policies that keep the object out of clusters, whatever their rank. The error joins an *InvalidError for
-// each policy, or rule of one that selects the object, that cannot be read: nobody knows what it excludes.
+// ExclusionsOf returns the rules of the policies that keep the object out of clusters, whatever their rank. The error
+// joins an *InvalidError for each policy, or rule of one that selects the object, that cannot be read: nobody knows
+// what it excludes.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -56,8 +58,8 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns the rule that keeps the object out of the cluster: of several one that is not Passing, then the first by name of the policy and place in
-// it. There may be none.
+// Of returns the rule that keeps the object out of the cluster: of several one that is not Passing, then the first by
+// name of the policy and place in it. There may be none.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false

@@ -19,8 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// facts are what expressions see of a cluster: what somebody has said of it, and what changes seldom. How it does at the moment is not among them, or
-// objects would be written over and over. In a rule's clusters.expression they stand alone; in a value they belong to cluster, beside object.
+// facts are what expressions see of a cluster: what somebody has said of it, and what changes seldom. How it does at
+// the moment is not among them, or objects would be written over and over. In a rule's clusters.expression they stand
+// alone; in a value they belong to cluster, beside object.
 var facts = []struct {
 	name    string
 	celType *cel.Type
@@ -63,8 +64,8 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// evaluation is of all expressions for one object in one cluster. Every one of them sees the object as it is before any rule, so that their
-// order does not matter.
+// evaluation is of all expressions for one object in one cluster. Every one of them sees the object as it is before any
+// rule, so that their order does not matter.
 type evaluation struct {
 	cluster Cluster
 	object  map[string]any
@@ -76,8 +77,8 @@ func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
 }
 
-// shownToExpressions is what expressions see of an object: of a Secret not its values, which would show in labels, in keys, or in whether a
-// rule can be followed.
+// shownToExpressions is what expressions see of an object: of a Secret not its values, which would show in labels, in
+// keys, or in whether a rule can be followed.
 func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return object.Object
@@ -100,7 +101,8 @@ func (e *evaluation) variables() map[string]any {
 	return e.values
 }
 
-// selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters means all.
+// selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters
+// means all.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
 	if f != nil {
@@ -184,7 +186,8 @@ func compileValue(text string) (*expression.Expression, string) {
 	return x, ""
 }
 
-// evaluated are the operations with the values of their expressions, whose size is taken off budget. The operations that are handed in stay as they are.
+// evaluated are the operations with the values of their expressions, whose size is taken off budget. The operations
+// that are handed in stay as they are.
 func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *fault) {
 	if !slices.ContainsFunc(ops, func(o operation) bool { return o.expression != nil }) {
 		return ops, nil
@@ -226,8 +229,9 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts says whether the rule's choice of clusters depends on what changes by itself: the version and the capacity. Names, labels, region and zone
-// do not: somebody has said them of the cluster, or they are pinned. A rule that cannot be read does not.
+// ReadsFacts says whether the rule's choice of clusters depends on what changes by itself: the version and the
+// capacity. Names, labels, region and zone do not: somebody has said them of the cluster, or they are pinned. A rule
+// that cannot be read does not.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false

@@ -261,7 +261,8 @@ func TestExpressionBombsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzExpression looks for a panic, two manifests from one input, a changed input, and a value of a Secret in a message.
+// FuzzExpression looks for a panic, two manifests from one input, a changed input, and a value of a Secret in a
+// message.
 func FuzzExpression(f *testing.F) {
 	f.Add("labels.tier == '1' && region == 'eu'", "object.spec.map(k, {'name': k, 'in': cluster.name})", `{"z":1,"a":[null,1.5]}`)
 	f.Add("capacity.exists(c, capacity[c].isGreaterThan(quantity('1Gi')))", "[object]"+strings.Repeat(".map(a, [a, a])", 8), `{}`)

@@ -19,7 +19,8 @@ import (
 var update = flag.Bool("update", false, "rewrite want.yaml and want-error.txt of testdata")
 
 // Each folder of testdata is a case: base.yaml is the object on the hub, cluster.yaml a name and labels, policies.yaml
-// what is in scope, and want.yaml the manifest with the rules that were applied or skipped in comments, or want-error.txt the error.
+// what is in scope, and want.yaml the manifest with the rules that were applied or skipped in comments, or
+// want-error.txt the error.
 func TestFixtures(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*/base.yaml")
 	if err != nil || len(dirs) == 0 {

@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the hub's API server fills in of some core kinds names things of the hub, and the member's API server makes its own:
+// What the hub's API server fills in of some core kinds names things of the hub, and the member's API server makes its
+// own:
 //   - the selector of a Job, and the labels of its pods by which that selects, which hold the UID of the hub's Job;
 //   - the addresses of a Service, which are from the hub's range, but for None, which makes it headless.
 //

@@ -1,6 +1,7 @@
 package overrides
 
-// SkippedRule is a rule that applies in the cluster and was left out as a whole, because the object does not meet one of its tests.
+// SkippedRule is a rule that applies in the cluster and was left out as a whole, because the object does not meet one
+// of its tests.
 type SkippedRule struct {
 	Rule RuleRef
 	// Path is the JSON pointer of the test. In a string field, the path in there follows that of the field.

@@ -46,7 +46,8 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 	return matching, errors.Join(invalid...)
 }
 
-// Selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters means all.
+// Selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters
+// means all.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 	ok, f := newEvaluation(cluster, nil).selects(rule)
 	if f != nil {

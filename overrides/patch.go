@@ -153,7 +153,8 @@ func add(value any) step {
 	}
 }
 
-// place reads the index at which a list of n elements grows or shrinks. Long lists do not: each time costs their length.
+// place reads the index at which a list of n elements grows or shrinks. Long lists do not: each time costs their
+// length.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
 		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to be changed by index: use mergePatch", maxIndex)

@@ -12,13 +12,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FieldOrigin says who set a field that differs from the template. Of a Secret, and of anything else that is to stay hidden, the caller shows
-// neither Value nor those of Shadowed: the path and the authors are all that may be said.
+// FieldOrigin says who set a field that differs from the template. Of a Secret, and of anything else that is to stay
+// hidden, the caller shows neither Value nor those of Shadowed: the path and the authors are all that may be said.
 type FieldOrigin struct {
 	// Path is the JSON pointer of a scalar, or of an empty object or list; in full, whatever its length.
 	Path string
 	FieldValue
-	// Shadowed are the values that others gave the field, the one before the last first; the template is the last of them, if it has the field.
+	// Shadowed are the values that others gave the field, the one before the last first; the template is the last of them,
+	// if it has the field.
 	Shadowed []FieldValue
 }
 
@@ -48,7 +49,8 @@ func (a Author) String() string {
 	return a.Rule.String()
 }
 
-// Explain renders as Render does and says besides who set what. It takes longer: it compares the object before and after each rule.
+// Explain renders as Render does and says besides who set what. It takes longer: it compares the object before and
+// after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	seen := &recorder{said: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
@@ -65,7 +67,8 @@ type recorder struct {
 	was  map[string]any // the object before the rule
 }
 
-// start notes what the division of replicas has set. It refuses what would take too long: the object is compared for each rule.
+// start notes what the division of replicas has set. It refuses what would take too long: the object is compared for
+// each rule.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -132,7 +135,8 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written are the fields that the rule sets, whether or not they were so before. It reads this off what the rule claims.
+// written are the fields that the rule sets, whether or not they were so before. It reads this off what the rule
+// claims.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.enter(rule)

@@ -73,8 +73,8 @@ func (r rank) String() string {
 	return fmt.Sprintf("%s/%d/%s/%d", stage, r.priority, levels[r.level], r.requirements)
 }
 
-// Rank is the place of a policy's rule in the order of precedence: stage/priority/topology level/number of requirements,
-// such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions, and 1 for an
+// Rank is the place of a policy's rule in the order of precedence: stage/priority/topology level/number of
+// requirements, such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions, and 1 for an
 // expression.
 func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {
 	return rankOf(policy.OverrideTier(), rule).String()

@@ -14,8 +14,8 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. It is not to be changed: where nothing differs, all clusters share it, and it shares its
-	// content with the template.
+	// Manifest is the object for the cluster. It is not to be changed: where nothing differs, all clusters share it, and
+	// it shares its content with the template.
 	Manifest *unstructured.Unstructured
 	// Applied are the rules that made it, the lowest rank first.
 	Applied []RuleRef
@@ -37,8 +37,9 @@ type rankedRule struct {
 // Prepared is a template without what never travels: what all clusters have in common.
 type Prepared struct{ manifest *unstructured.Unstructured }
 
-// Prepare makes ready a template, as it is on the hub. Label and annotation keys that begin with one of the prefixes do not travel, nor do
-// the built-in ones. The error is an *InvalidError or ErrTooLarge. The template is not to be changed from now on.
+// Prepare makes ready a template, as it is on the hub. Label and annotation keys that begin with one of the prefixes do
+// not travel, nor do the built-in ones. The error is an *InvalidError or ErrTooLarge. The template is not to be changed
+// from now on.
 func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []string) (*Prepared, error) {
 	stripped, invalid := strip(template, deniedMetadataPrefixes)
 	if invalid != nil {
@@ -50,9 +51,9 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
-// Render returns the object as it should be in the cluster. The policies are those that Matching returned, and are not to be changed from now on; divided
-// are the numbers that the cluster has its own share of, they are set before any rule. The error is an *InvalidError, a *ConflictError, a
-// *DividedError or ErrTooLarge.
+// Render returns the object as it should be in the cluster. The policies are those that Matching returned, and are not
+// to be changed from now on; divided are the numbers that the cluster has its own share of, they are set before any
+// rule. The error is an *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	return p.render(cluster, policies, divided, nil)
 }
@@ -139,8 +140,8 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and what
-// they may still spend.
+// applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and
+// what they may still spend.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))

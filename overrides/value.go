@@ -48,7 +48,8 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// size is the length of v as JSON, or about so. It stops with an error at the bounds, and at a value that JSON cannot hold.
+// size is the length of v as JSON, or about so. It stops with an error at the bounds, and at a value that JSON cannot
+// hold.
 func size(v any, maxBytes, maxLevels int) (int, error) {
 	n := 0
 	switch v := v.(type) {

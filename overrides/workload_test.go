@@ -126,7 +126,8 @@ func TestOrderOfPoliciesForWorkloadsChangesNothing(t *testing.T) {
 	})
 }
 
-// textsParsed is the object with what its texts hold in their place: whether a map that was empty in between stands in one line is not looked at.
+// textsParsed is the object with what its texts hold in their place: whether a map that was empty in between stands in
+// one line is not looked at.
 func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	out := u.DeepCopy().Object
 	spec := out["spec"].(map[string]any)

@@ -21,13 +21,15 @@ type InvalidPlacement struct {
 	Err       error
 }
 
-// Choose says which placement an object follows. current is the one that it follows now, nil if none; it is the same placement if
-// kind, namespace and name are equal, whatever its uid, so that a placement that was made again keeps its objects.
+// Choose says which placement an object follows. current is the one that it follows now, nil if none; it is the same
+// placement if kind, namespace and name are equal, whatever its uid, so that a placement that was made again keeps its
+// objects.
 //
 //   - The current placement keeps the object while it matches, unless one that comes before it has preemption Always.
 //   - The current placement also keeps the object while its selectors cannot be read: a typing error moves nothing.
 //   - Against an enforced placement, one that is not enforced keeps nothing (Outranks).
-//   - Otherwise the first one in the order of precedence is followed. A placement that is being deleted matches nothing.
+//   - Otherwise the first one in the order of precedence is followed. A placement that is being deleted matches
+//     nothing.
 func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, current *hubv1.PlacementReference) (Choice, []InvalidPlacement) {
 	var (
 		matching   []candidate
@@ -86,7 +88,8 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence: an enforced placement first, then a namespaced one before every cluster-scoped one, then priority, then the narrower selector, then the name.
+// precedence: an enforced placement first, then a namespaced one before every cluster-scoped one, then priority, then
+// the narrower selector, then the name.
 func precedence(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),

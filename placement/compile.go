@@ -11,8 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Compiled is the part of a PlacementSpec that decides on clusters, with its selectors and expressions read. It is made once for a
-// spec, may be used by many decisions at a time, and remembers what it found of clusters that have a Revision.
+// Compiled is the part of a PlacementSpec that decides on clusters, with its selectors and expressions read. It is made
+// once for a spec, may be used by many decisions at a time, and remembers what it found of clusters that have a
+// Revision.
 type Compiled struct {
 	names, excludedNames []string
 	requirements         []requirement
@@ -126,8 +127,8 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 // bound is 0, which bounds nothing, for a value that is unset or makes no sense.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that it is Ready and
-// serves the kind: its version, nodes and capacity, and its annotations.
+// ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that
+// it is Ready and serves the kind: its version, nodes and capacity, and its annotations.
 func (c *Compiled) ReadsFacts() bool {
 	reads := c.expression.readsFacts() || c.capacity != 0
 	for _, p := range c.preferences {

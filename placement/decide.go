@@ -14,8 +14,8 @@ import (
 // Cluster is what a decision sees of one MemberCluster.
 type Cluster struct {
 	Name string
-	// Revision stands for everything here but NamespaceAllowed and Objects: what was found for a revision is remembered. Empty
-	// if nothing shall be.
+	// Revision stands for everything here but NamespaceAllowed and Objects: what was found for a revision is remembered.
+	// Empty if nothing shall be.
 	Revision string
 	// Labels that selectors see, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
@@ -23,6 +23,7 @@ type Cluster struct {
 	Taints        []corev1.Taint // of its spec and its status
 	Unschedulable bool
 	Draining      bool // its objects are to go to other clusters
+	TakesAway     bool // its drain takes away what no other cluster can take
 	Ready         bool
 	// Leaving is true once the MemberCluster has a deletionTimestamp; LeavePolicy is then what becomes of its objects.
 	Leaving     bool
@@ -57,15 +58,16 @@ type Input struct {
 	Clusters []Cluster
 	// Held names the clusters that have a Present entry now, Evicting those that have an Evicting one.
 	Held, Evicting map[string]bool
-	// Divided is true if the replicas are divided: then those that are left take over the share of a cluster that loses the object.
+	// Divided is true if the replicas are divided: then those that are left take over the share of a cluster that loses
+	// the object.
 	Divided bool
-	// MostAway is the percentage of clusters that may be away at once before nothing is moved from them any more; 0 stands for
-	// DefaultMostAway.
+	// MostAway is the percentage of clusters that may be away at once before nothing is moved from them any more; 0 stands
+	// for DefaultMostAway.
 	MostAway int
 	// Hold says of clusters why nothing is moved from them now.
 	Hold map[string]string
-	// Keep names clusters that hold the object and keep it for now, whatever speaks against it. They count for the spread, so that nothing new takes
-	// their place.
+	// Keep names clusters that hold the object and keep it for now, whatever speaks against it. They count for the spread,
+	// so that nothing new takes their place.
 	Keep map[string]bool
 	// Excluded are the clusters that rules of override policies keep the object out of.
 	Excluded map[string]Exclusion
@@ -76,8 +78,8 @@ type Input struct {
 type Exclusion struct {
 	// Rule names the rule and its policy.
 	Rule string
-	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer: then nothing new goes there, and what is
-	// there stays. Why says what was found.
+	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer: then nothing new goes
+	// there, and what is there stays. Why says what was found.
 	Passing bool
 	Why     string
 }
@@ -86,11 +88,11 @@ type Exclusion struct {
 type Decision struct {
 	// Targets shall hold the object.
 	Targets []Target
-	// Withdraw names the clusters that hold the object and shall no longer. With reason ClusterLeaving the cluster's LeavePolicy
-	// says what becomes of it.
+	// Withdraw names the clusters that hold the object and shall no longer. With reason ClusterLeaving the cluster's
+	// LeavePolicy says what becomes of it.
 	Withdraw []Rejection
-	// Evict names the clusters whose place others take, those included that were Evicting and are not chosen again. They keep what
-	// they have until the caller has seen that the others are healthy.
+	// Evict names the clusters whose place others take, those included that were Evicting and are not chosen again. They
+	// keep what they have until the caller has seen that the others are healthy.
 	Evict []Rejection
 	// Rejected names the clusters that do not hold the object and were left out.
 	Rejected []Rejection
@@ -108,13 +110,15 @@ type Decision struct {
 	Again time.Duration
 }
 
-// Target is a cluster that shall hold the object. Reason is Scheduled, or what would keep the object away if it were not there already.
+// Target is a cluster that shall hold the object. Reason is Scheduled, or what would keep the object away if it were
+// not there already.
 type Target struct {
 	Cluster, Reason, Message string
 	Score                    int64
 }
 
-// Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1. Score is 0 if a filter left it out.
+// Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1. Score is 0 if a filter
+// left it out.
 type Rejection struct {
 	Cluster, Reason, Message string
 	Score                    int64
@@ -205,13 +209,17 @@ func (d *Decision) wait(in *Input, c *contender, outage refusal) {
 // contender is one cluster on its way through a decision.
 type contender struct {
 	cluster *Cluster
-	// held is true if it has a Present entry, evicting if it has an Evicting one: it may hold a copy, which does not count.
+	// held is true if it has a Present entry, evicting if it has an Evicting one: it may hold a copy, which does not
+	// count.
 	held, evicting bool
 	// keep is true if it keeps the object for now, whatever speaks against it.
 	keep bool
-	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take its place.
+	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take
+	// its place.
 	due, stays refusal
 	evict      bool
+	// takenAway is true if a drain takes the object away although no other cluster takes its place.
+	takenAway bool
 	// unselected is true if a filter takes the object away.
 	unselected bool
 	// refusal of a filter, or why the spread left the cluster out.

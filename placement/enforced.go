@@ -6,12 +6,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Outranks says that a is enforced and b is not. Then b keeps no object from a: not by being followed already, and not by suspending its
-// scheduling.
+// Outranks says that a is enforced and b is not. Then b keeps no object from a: not by being followed already, and not
+// by suspending its scheduling.
 func Outranks(a, b hubv1.PlacementObject) bool { return a.IsEnforced() && !b.IsEnforced() }
 
-// OutrankedBy returns the enforced placements among all that may select objects which a namespaced placement selects as well. Only kinds, names and
-// the namespace are compared: labels of objects change.
+// OutrankedBy returns the enforced placements among all that may select objects which a namespaced placement selects as
+// well. Only kinds, names and the namespace are compared: labels of objects change.
 func OutrankedBy(p hubv1.PlacementObject, namespaceLabels map[string]string, all []hubv1.PlacementObject) []hubv1.PlacementObject {
 	var out []hubv1.PlacementObject
 	for _, other := range all {

@@ -12,13 +12,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DefaultMostAway is the percentage of clusters that may be away at once: if more are, the hub looks for the fault in itself.
+// DefaultMostAway is the percentage of clusters that may be away at once: if more are, the hub looks for the fault in
+// itself.
 const DefaultMostAway = 50
 
 // longestToleration bounds what is added to a time: longer ones never end.
 const longestToleration = 1 << 32
 
-// tolerance says whether a taint is tolerated, and for how many seconds if not for ever. The shortest of several counts, as for pods.
+// tolerance says whether a taint is tolerated, and for how many seconds if not for ever. The shortest of several
+// counts, as for pods.
 func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int64, yes bool) {
 	for _, t := range tolerations {
 		if !tolerates(t, taint) {
@@ -32,8 +34,8 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 	return limit, yes
 }
 
-// limitOf a NoExecute taint that is tolerated for a time; nil if it is tolerated for ever, or not at all. The hub's own taint is
-// tolerated as failover says, unless a toleration names it: one of every key was not written with it in mind.
+// limitOf a NoExecute taint that is tolerated for a time; nil if it is tolerated for ever, or not at all. The hub's own
+// taint is tolerated as failover says, unless a toleration names it: one of every key was not written with it in mind.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -49,8 +51,8 @@ func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	return c.evictAfter
 }
 
-// left is how much of a limit is left; passed is true if nothing is. A taint without a time is tolerated for ever: nobody knows since when
-// it is there.
+// left is how much of a limit is left; passed is true if nothing is. A taint without a time is tolerated for ever:
+// nobody knows since when it is there.
 func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, passed bool) {
 	if limit == nil || t.TimeAdded == nil {
 		return 0, false
@@ -121,8 +123,8 @@ func outage(in *Input) refusal {
 	return refusal{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters are away: the hub moves nothing while more than %s are", away, all, share)}
 }
 
-// evict marks the clusters that lose the object to others: as many of those that are due as can be replaced, while the object stays on all
-// others. What stands against it is said of the rest.
+// evict marks the clusters that lose the object to others: as many of those that are due as can be replaced, while the
+// object stays on all others. What stands against it is said of the rest.
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
@@ -143,6 +145,7 @@ func (s *spread) evict(all []*contender) {
 		c.evict = before.chosen[c]
 	}
 	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // that one goes in any case
+	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {
 		return
 	}
@@ -171,6 +174,14 @@ func (s *spread) evict(all []*contender) {
 	}
 }
 
+// takeAway marks clusters that keep the object for want of a replacement, and that a drain empties of such objects,
+// too.
+func takeAway(due []*contender) {
+	for _, c := range due {
+		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
+	}
+}
+
 // result is what a spread comes to.
 type result struct {
 	chosen map[*contender]bool
@@ -193,8 +204,8 @@ func (s *spread) try(all []*contender) result {
 	return r
 }
 
-// makesUp is true if others take the place of what was taken out, and nothing else loses the object. The replicas of a division are taken over
-// by those that are left.
+// makesUp is true if others take the place of what was taken out, and nothing else loses the object. The replicas of a
+// division are taken over by those that are left.
 func (s *spread) makesUp(before, after result) bool {
 	if after.breaks {
 		return false

@@ -24,6 +24,9 @@ func gone(since time.Duration) func(*Cluster) {
 
 func drained(c *Cluster) { c.Draining = true }
 
+// emptied is drained of what no other cluster can take, too.
+func emptied(c *Cluster) { c.Draining, c.TakesAway = true, true }
+
 func TestEvict(t *testing.T) {
 	in := func(number int32, edit func(*hubv1.PlacementSpec), held []string, clusters ...Cluster) Input {
 		spec := &hubv1.PlacementSpec{Clusters: every(), Failover: hubv1.FailoverPolicy{EvictAfterSeconds: ptr.To[int32](300)}}
@@ -53,6 +56,7 @@ func TestEvict(t *testing.T) {
 		in      Input
 		targets []string
 		evict   []string
+		gone    []string          // withdrawn, and no other cluster takes the object
 		unmoved map[string]string // reasons
 		again   time.Duration
 	}{
@@ -102,7 +106,24 @@ func TestEvict(t *testing.T) {
 			in: in(1, nil, []string{"a"}, lost("a"), lost("b"), open("c", func(c *Cluster) { c.Ready = false }), d), targets: []string{"a"},
 			unmoved: map[string]string{"a": hubv1.ReasonTooManyAway},
 		},
-		"half are away":                                  {in: in(1, nil, []string{"a"}, lost("a"), lost("b"), c, d), targets: []string{"c"}, evict: []string{"a"}},
+		"half are away": {in: in(1, nil, []string{"a"}, lost("a"), lost("b"), c, d), targets: []string{"c"}, evict: []string{"a"}},
+		"a drain that evicts moves an object that another cluster can take": {
+			in: in(1, nil, []string{"a"}, open("a", emptied), b), targets: []string{"b"}, evict: []string{"a"},
+		},
+		"a drain that evicts takes away the only copy": {
+			in: in(1, nil, []string{"a"}, open("a", emptied), open("b", func(c *Cluster) { c.Unschedulable = true })), gone: []string{"a"},
+		},
+		"a drain that evicts takes away an object that is wanted everywhere": {
+			in: in(0, nil, []string{"a", "b"}, open("a", emptied), b), targets: []string{"b"}, gone: []string{"a"},
+		},
+		"a drain that evicts waits for the turn of an object that can move": {
+			in: changed(in(1, nil, []string{"a"}, open("a", emptied), b), func(in *Input) { in.Hold = map[string]string{"a": "later"} }), targets: []string{"a"},
+			unmoved: map[string]string{"a": hubv1.ReasonEvictionHeld},
+		},
+		"a drain that evicts takes nothing away from another cluster that is drained": {
+			in: in(2, nil, []string{"a", "b"}, open("a", emptied), open("b", drained), c), targets: []string{"b", "c"}, evict: []string{"a"},
+			unmoved: map[string]string{"b": hubv1.ReasonNoReplacement},
+		},
 		"a drain goes on while many are away":            {in: in(1, nil, []string{"a"}, open("a", drained), lost("b"), lost("c"), d), targets: []string{"d"}, evict: []string{"a"}},
 		"a fifth may be away":                            {in: changed(in(1, nil, []string{"a"}, lost("a"), b, c, d), func(in *Input) { in.MostAway = 20 }), targets: []string{"a"}, unmoved: map[string]string{"a": hubv1.ReasonTooManyAway}},
 		"what is held stays":                             {in: changed(in(1, nil, []string{"a"}, lost("a"), b, c), func(in *Input) { in.Hold = map[string]string{"a": "not now"} }), targets: []string{"a"}, unmoved: map[string]string{"a": hubv1.ReasonEvictionHeld}},
@@ -133,8 +154,15 @@ func TestEvict(t *testing.T) {
 			if diff := cmp.Diff(tc.targets, clustersOf(got)) + cmp.Diff(tc.evict, evict) + cmp.Diff(tc.unmoved, unmoved) + cmp.Diff(tc.again, got.Again); diff != "" {
 				t.Errorf("targets, evicted, unmoved, again (-want +got):\n%s", diff)
 			}
-			if len(got.Withdraw) > 0 {
-				t.Errorf("withdrawn are %v", got.Withdraw)
+			var gone []string
+			for _, x := range got.Withdraw {
+				gone = append(gone, x.Cluster)
+				if x.Reason != hubv1.ReasonDraining {
+					t.Errorf("%s is withdrawn for %s", x.Cluster, x.Reason)
+				}
+			}
+			if diff := cmp.Diff(tc.gone, gone); diff != "" {
+				t.Errorf("withdrawn (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -50,6 +50,7 @@ type exampleCluster struct {
 	Leaving       bool                `json:"leaving"`
 	Closed        bool                `json:"closed"` // to the object's namespace
 	Draining      bool                `json:"draining"`
+	Evict         bool                `json:"evict"`   // what no other cluster can take
 	AwayFor       string              `json:"awayFor"` // since it is tainted hanse.dev/unreachable:NoExecute
 }
 
@@ -173,14 +174,14 @@ func (c exampleCluster) with(w exampleCluster) exampleCluster {
 	c.Region, c.Zone, c.Version = cmp.Or(w.Region, c.Region), cmp.Or(w.Zone, c.Zone), cmp.Or(w.Version, c.Version)
 	c.CPU, c.Memory, c.Nodes, c.Objects = cmp.Or(w.CPU, c.CPU), cmp.Or(w.Memory, c.Memory), cmp.Or(w.Nodes, c.Nodes), cmp.Or(w.Objects, c.Objects)
 	c.Taints, c.Serves, c.Annotations = append(c.Taints, w.Taints...), w.Serves, w.Annotations
-	c.Away, c.Unschedulable, c.Leaving, c.Closed, c.Draining, c.AwayFor = w.Away, w.Unschedulable, w.Leaving, w.Closed, w.Draining, w.AwayFor
+	c.Away, c.Unschedulable, c.Leaving, c.Closed, c.Draining, c.Evict, c.AwayFor = w.Away, w.Unschedulable, w.Leaving, w.Closed, w.Draining, w.Evict, w.AwayFor
 	return c
 }
 
 func (c exampleCluster) cluster() Cluster {
 	out := Cluster{
 		Name: c.Name, Labels: map[string]string{}, Annotations: c.Annotations, Taints: c.Taints, Version: c.Version,
-		Unschedulable: c.Unschedulable, Ready: !c.Away && c.AwayFor == "", Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects, Draining: c.Draining,
+		Unschedulable: c.Unschedulable, Ready: !c.Away && c.AwayFor == "", Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects, Draining: c.Draining, TakesAway: c.Evict,
 		Nodes: hubv1.NodeSummary{Total: c.Nodes, Ready: c.Nodes},
 	}
 	for k, v := range c.Labels {

@@ -27,8 +27,8 @@ const (
 	varServedKinds = "servedKinds"
 )
 
-// variables of an expression. Those that somebody has said of the cluster, or that are pinned, may take an object away when they
-// change; the others change by themselves.
+// variables of an expression. Those that somebody has said of the cluster, or that are pinned, may take an object away
+// when they change; the others change by themselves.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool

@@ -13,8 +13,8 @@ import (
 // A filter keeps a cluster by an empty reason.
 type filter struct {
 	name string
-	// unselects is true if the filter takes an object away from a cluster that holds it. The others keep an object away from a cluster
-	// that does not hold it yet.
+	// unselects is true if the filter takes an object away from a cluster that holds it. The others keep an object away
+	// from a cluster that does not hold it yet.
 	unselects bool
 	// remembered is true if the answer depends on the placement and the cluster alone.
 	remembered bool
@@ -24,8 +24,8 @@ type filter struct {
 // refusal is why a filter leaves a cluster out; zero if it does not.
 type refusal struct{ reason, message string }
 
-// filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for which several
-// things speak.
+// filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for
+// which several things speak.
 var filters = []filter{
 	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because then its leave policy counts and no other
 	{"excludedNames", true, true, excluded},           // excludedNames subtracts it
@@ -74,7 +74,8 @@ func labelsDiffer(in *Input, c *Cluster) refusal {
 	return refusal{}
 }
 
-// saidOtherwise leaves out clusters for which the expression is false. One that gives no answer is no false: see foundOtherwise.
+// saidOtherwise leaves out clusters for which the expression is false. One that gives no answer is no false: see
+// foundOtherwise.
 func saidOtherwise(in *Input, c *Cluster) refusal {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -125,8 +126,8 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
-// noExecute leaves the hub's own taint to due: whose cluster is away loses the object to others only. What is tolerated for a time lets no
-// new object come, which would have to go again.
+// noExecute leaves the hub's own taint to due: whose cluster is away loses the object to others only. What is tolerated
+// for a time lets no new object come, which would have to go again.
 func noExecute(in *Input, c *Cluster) refusal {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -163,7 +164,8 @@ func notTolerated(t corev1.Taint) refusal {
 	return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
-// tolerates follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match nothing.
+// tolerates follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match
+// nothing.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
 		return false

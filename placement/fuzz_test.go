@@ -23,8 +23,8 @@ func FuzzDecide(f *testing.F) {
 	}))
 }
 
-// FuzzCompile looks for a spec on which reading, or deciding with it, panics: the API server refuses many of them, a hub of another
-// version may not.
+// FuzzCompile looks for a spec on which reading, or deciding with it, panics: the API server refuses many of them, a
+// hub of another version may not.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"clusters":{"labelSelector":{}},"spread":{"numberOfClusters":2,"topologySpreadConstraints":[{"topologyKey":"a","maxSkew":1}]}}`))
 	f.Add([]byte(`{"clusters":{"expression":"labels.exists(l, labels[l] == name) && nodes.ready > 1 && servedKinds.size() > 0"}}`))

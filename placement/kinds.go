@@ -35,9 +35,9 @@ var workloads = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "CronJob"}:          true,
 }
 
-// HubWouldRun says whether the hub itself would act on an object of this kind, so that placing it needs hubExecution Allowed.
-// hubRunsWorkloads is true if the hub has nodes or a controller-manager. CustomResourceDefinitions are exempt: the hub must serve
-// what it federates.
+// HubWouldRun says whether the hub itself would act on an object of this kind, so that placing it needs hubExecution
+// Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager. CustomResourceDefinitions are exempt:
+// the hub must serve what it federates.
 func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
 		return true
@@ -51,8 +51,8 @@ var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Namespace"}:                                    true,
 }
 
-// DefaultRemoval is what becomes of member objects of this kind, with the defaults filled in: when the hub object is deleted, and
-// when a cluster is no longer selected.
+// DefaultRemoval is what becomes of member objects of this kind, with the defaults filled in: when the hub object is
+// deleted, and when a cluster is no longer selected.
 func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
 	policy := hubv1.RemovalDelete
 	if orphanedByDefault[gk] {

@@ -4,9 +4,9 @@ import "fmt"
 
 // pick chooses, among those of the pool that are meant, until numberOfClusters is reached or no more may be chosen.
 //
-// First domains are opened until each constraint has its minDomains: the cluster that helps the earliest constraints, then the
-// order of preference. Then a domain is chosen by the best score in it, of equal ones the one with fewer chosen clusters, within it a
-// domain of the next constraint, and so on down to a cluster.
+// First domains are opened until each constraint has its minDomains: the cluster that helps the earliest constraints,
+// then the order of preference. Then a domain is chosen by the best score in it, of equal ones the one with fewer
+// chosen clusters, within it a domain of the next constraint, and so on down to a cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return

@@ -66,7 +66,7 @@ func genCluster(t *rapid.T, name string) Cluster {
 			"k": words.Draw(t, "label"), hubv1.RegionLabel: words.Draw(t, "region"), hubv1.ZoneLabel: words.Draw(t, "zone"),
 		},
 		Taints:        taints,
-		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: ready, Draining: !mostly.Draw(t, "kept"),
+		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: ready, Draining: !mostly.Draw(t, "kept"), TakesAway: rapid.Bool().Draw(t, "takes away"),
 		Leaving: !mostly.Draw(t, "stays"), NamespaceAllowed: mostly.Draw(t, "allowed"),
 		Version: rapid.SampledFrom([]string{"", "v1.30.1", "v1.36.0+k3s1", "odd"}).Draw(t, "version"),
 		Nodes:   hubv1.NodeSummary{Ready: rapid.Int32Range(-1, 3).Draw(t, "nodes")},
@@ -238,7 +238,7 @@ func TestEveryClusterIsInExactlyOneList(t *testing.T) {
 			if !in.Held[x.Cluster] && !in.Evicting[x.Cluster] {
 				t.Errorf("%s holds nothing and is withdrawn", x.Cluster)
 			}
-			if !slices.Contains(unselecting, x.Reason) {
+			if !slices.Contains(unselecting, x.Reason) && !takenAway(in, d)[x.Cluster] {
 				t.Errorf("%s is withdrawn by %s, which may only keep new objects away", x.Cluster, x.Reason)
 			}
 		}
@@ -352,7 +352,7 @@ func TestAddingAClusterMovesNothing(t *testing.T) {
 		in.Clusters = append(in.Clusters, genCluster(t, "new"))
 		after := Decide(in)
 		for _, c := range clustersOf(before) {
-			if !slices.Contains(clustersOf(after), c) && !evicting(after)[c] {
+			if !slices.Contains(clustersOf(after), c) && !evicting(after)[c] && !takenAway(in, after)[c] {
 				t.Fatalf("%s lost the object because another cluster came: %v, then %v", c, clustersOf(before), clustersOf(after))
 			}
 		}
@@ -381,7 +381,7 @@ func TestRemovingAClusterMovesOnlyItsShare(t *testing.T) {
 		}
 		moved := 0
 		for _, c := range clustersOf(before) {
-			if c != name && !slices.Contains(clustersOf(after), c) && !evicting(after)[c] {
+			if c != name && !slices.Contains(clustersOf(after), c) && !evicting(after)[c] && !takenAway(in, after)[c] {
 				moved++
 			}
 		}

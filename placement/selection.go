@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// requirements are the lines of a label selector, matchLabels by key and then the expressions in order. An error starts with where.
+// requirements are the lines of a label selector, matchLabels by key and then the expressions in order. An error starts
+// with where.
 func requirements(s *metav1.LabelSelector) ([]requirement, error) {
 	if s == nil {
 		return nil, nil

@@ -37,7 +37,7 @@ func (s *spread) choose(selected []*contender) {
 	for _, c := range selected {
 		switch {
 		case c.chosen:
-		case c.evict:
+		case c.evict, c.takenAway:
 			c.refusal = c.due
 		case group >= 0 && !c.groups[group]:
 			if eligible(c) {
@@ -52,11 +52,12 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected. Those whose place
-// others are to take may not.
-func eligible(c *contender) bool { return !c.evict && (c.held || c.open()) }
+// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected.
+// Those may not whose place others take, and those that a drain takes the object away from.
+func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
-// order ranks by score, then a cluster that holds the object before others, then one that was about to lose it, then by name.
+// order ranks by score, then a cluster that holds the object before others, then one that was about to lose it, then by
+// name.
 func (s *spread) order(all []*contender) {
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
@@ -80,8 +81,8 @@ func (s *spread) group(selected []*contender) int {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage moves nothing,
-		// unless it is what moves the object.
+		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage
+		// moves nothing, unless it is what moves the object.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -114,7 +115,8 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding is the group with the most clusters that hold the object, the first of those with as many; -1 if there is none.
+// holding is the group with the most clusters that hold the object, the first of those with as many; -1 if there is
+// none.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {
@@ -164,7 +166,7 @@ func (s *spread) restore(all []*contender, a *attempt) {
 	why := refusal{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
 		switch {
-		case c.evict:
+		case c.evict, c.takenAway:
 			c.refusal = c.due
 		case c.held:
 			c.chosen = true
@@ -183,8 +185,8 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt chooses among candidates, in order of their rank, which is the order they come in. Those that are kept come after all others that
-// hold the object, and before anything new.
+// attempt chooses among candidates, in order of their rank, which is the order they come in. Those that are kept come
+// after all others that hold the object, and before anything new.
 func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {

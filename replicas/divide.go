@@ -18,7 +18,8 @@ type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled says that only capacities differ, and may be a passing thing: shares that are a division of the total as they are stay.
+	// Unsettled says that only capacities differ, and may be a passing thing: shares that are a division of the total as
+	// they are stay.
 	Unsettled bool
 	// Key and Rebalance are for KubeFed: who comes first among equals, and whether shares that are held count.
 	Key       string
@@ -74,9 +75,11 @@ func Divide(in Input) (Division, error) {
 	}
 	slices.SortFunc(open, func(a, b slot) int { return cmp.Compare(a.name, b.name) })
 	if in.Unsettled && stays(open, total) {
-		by = keep
+		by = own(keep)
 	}
-	by(open, total, in)
+	if err := by(open, total, in); err != nil {
+		return Division{}, err
+	}
 	for _, s := range open {
 		out.Shares[s.name] = s.share
 		total -= s.share
@@ -86,11 +89,19 @@ func Divide(in Input) (Division, error) {
 }
 
 // ways to give every slot its share.
-var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input){
-	hubv1.DivideByWeight:   func(open []slot, total int64, _ Input) { spread(open, total) },
-	hubv1.DivideByCapacity: func(open []slot, total int64, _ Input) { spread(open, total) },
-	hubv1.DivideByPack:     func(open []slot, total int64, _ Input) { pack(open, total) },
+var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
+	hubv1.DivideByWeight:   own(spread),
+	hubv1.DivideByCapacity: own(spread),
+	hubv1.DivideByPack:     own(pack),
 	hubv1.DivideByKubeFed:  kubefed,
+}
+
+// own is a way that needs no more than the slots and the total, and does not fail.
+func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
+	return func(open []slot, total int64, _ Input) error {
+		by(open, total)
+		return nil
+	}
 }
 
 // slot is a cluster with numbers that can be relied on: 0 <= lo <= hi, and none above Unlimited.
@@ -122,7 +133,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func bounded(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays says whether the held shares divide the total as they are, within the stated bounds. A cluster that has no share waits for one.
+// stays says whether the held shares divide the total as they are, within the stated bounds. A cluster that has no
+// share waits for one.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {
@@ -133,7 +145,7 @@ func stays(open []slot, total int64) bool {
 	return total == 0
 }
 
-func keep(open []slot, _ int64, _ Input) {
+func keep(open []slot, _ int64) {
 	for i := range open {
 		open[i].share = open[i].held
 	}

@@ -41,9 +41,9 @@ var (
 		"use NonIndexed, or spec.replicas.type Duplicate")
 )
 
-// CheckKind says why objects of a kind cannot be divided as the placement asks, whatever they are. scalePath is where the kind's definition says
-// that its scale subresource has the replicas, such as ".spec.replicas"; empty if there is none. It is named in the error and never followed:
-// Prometheus' is .spec.shards, each of which holds other data.
+// CheckKind says why objects of a kind cannot be divided as the placement asks, whatever they are. scalePath is where
+// the kind's definition says that its scale subresource has the replicas, such as ".spec.replicas"; empty if there is
+// none. It is named in the error and never followed: Prometheus' is .spec.shards, each of which holds other data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil
@@ -92,8 +92,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath of the kinds that need not be told. The work of a Job is what is to be completed; how many pods do it at a time follows from that.
-// One without completions is a queue that ends when its pods find nothing more, and what can be divided is the pods.
+// knownPath of the kinds that need not be told. The work of a Job is what is to be completed; how many pods do it at a
+// time follows from that. One without completions is a queue that ends when its pods find nothing more, and what can be
+// divided is the pods.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath

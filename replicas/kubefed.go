@@ -1,89 +1,57 @@
-/*
-Copyright 2016 The Kubernetes Authors.
-
-Licensed under the Apache License, Version 2.0 (the "License");
-you may not use this file except in compliance with the License.
-You may obtain a copy of the License at
-
-    http://www.apache.org/licenses/LICENSE-2.0
-
-Unless required by applicable law or agreed to in writing, software
-distributed under the License is distributed on an "AS IS" BASIS,
-WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-See the License for the specific language governing permissions and
-limitations under the License.
-*/
-
 package replicas
 
 import (
-	"cmp"
-	"hash/fnv"
-	"slices"
+	"fmt"
+
+	fed "sigs.k8s.io/kubefed/pkg/apis/scheduling/v1alpha1"
+	"sigs.k8s.io/kubefed/pkg/controller/util/planner"
 )
 
-// kubefed divides as the planner of KubeFed v0.10 does (pkg/controller/util/planner), from which it is derived: everybody's least, then, unless
-// Rebalance, what slots have already, then round after round by weight, each part rounded up. So 10 replicas over three equal clusters are
-// 4, 4 and 2. Changed is what cannot come in here: capacities, numbers below 0, a least above the most; and equal hashes are told apart by name.
-func kubefed(open []slot, total int64, in Input) {
-	hashes := make(map[string]uint32, len(open))
-	for _, s := range open {
-		h := fnv.New32()
-		h.Write([]byte(s.name + in.Key)) // never fails
-		hashes[s.name] = h.Sum32()
+// manyReplicas is the total above which held shares are minimums for the planner of KubeFed. The planner may need a
+// round for each held replica, and 10,000 rounds over 100 clusters take some 70 ms.
+const manyReplicas = 10_000
+
+// kubefed divides by the planner of KubeFed. The planner answers some inputs wrongly, so it never gets these:
+//   - Numbers below 0 become shares below 0. They are 0 here.
+//   - A minimum above the maximum is followed. It is lowered to the maximum here.
+//   - Numbers above Unlimited overflow. There are none here.
+//   - Clusters with equal hashes are kept in the order of the input. They are sorted by name here.
+//   - Replicas above a capacity are counted twice. No capacity is stated here.
+//   - Many held replicas take seconds to minutes, see hold.
+func kubefed(open []slot, total int64, in Input) error {
+	if total > manyReplicas && !in.Rebalance {
+		hold(open, total)
 	}
-	slices.SortFunc(open, func(a, b slot) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(hashes[a.name], hashes[b.name]), cmp.Compare(a.name, b.name))
-	})
-	left := total
+	spec := fed.ReplicaSchedulingPreferenceSpec{
+		TotalReplicas: int32(total), Rebalance: in.Rebalance, Clusters: make(map[string]fed.ClusterPreferences, len(open)),
+	}
+	names, held := make([]string, len(open)), make(map[string]int64, len(open))
+	for i, s := range open {
+		names[i], held[s.name] = s.name, s.held
+		spec.Clusters[s.name] = fed.ClusterPreferences{Weight: s.weight, MinReplicas: s.lo, MaxReplicas: &open[i].hi}
+	}
+	plan, _, err := planner.NewPlanner(&fed.ReplicaSchedulingPreference{Spec: spec}).Plan(names, held, nil, in.Key)
+	if err != nil {
+		return fmt.Errorf("dividing replicas by the planner of KubeFed: %w", err)
+	}
 	for i := range open {
-		open[i].share = min(open[i].lo, left)
-		left -= open[i].share
+		open[i].share = plan[open[i].name]
 	}
-	ahead := make(map[string]int64, len(open)) // of what is due to a slot, how much it was given because it has it
-	if !in.Rebalance {
-		for i := range open {
-			s := &open[i]
-			more := max(0, min(min(s.held, s.hi)-s.share, left))
-			ahead[s.name] = more
-			s.share += more
-			left -= more
-		}
-	}
-	rounds(open, left, ahead)
+	return nil
 }
 
-// rounds divides what is left by weight until there is nothing left, or nobody takes more.
-func rounds(open []slot, left int64, ahead map[string]int64) {
-	taking := make([]*slot, len(open))
-	for i := range open {
-		taking[i] = &open[i]
+// hold makes each held share the minimum of its slot if the total is larger than all of them. Each slot then starts
+// with the same replicas as without it, but the planner divides all others by weight at once. Without it, the planner
+// counts held replicas against what the weights give a slot, a few in each round.
+func hold(open []slot, total int64) {
+	kept := func(s slot) int64 { return max(s.lo, min(s.held, s.hi)) }
+	for _, s := range open {
+		total -= kept(s)
 	}
-	for moved := true; moved && left > 0; {
-		moved = false
-		weights, due := int64(0), left
-		for _, s := range taking {
-			weights += s.weight
-		}
-		if weights == 0 {
-			return
-		}
-		var next []*slot
-		for _, s := range taking {
-			extra := min((due*s.weight+weights-1)/weights, left)
-			had := min(extra, ahead[s.name])
-			ahead[s.name] -= had
-			extra -= had
-			moved = moved || had > 0
-			if extra > s.hi-s.share {
-				extra = s.hi - s.share
-			} else {
-				next = append(next, s)
-			}
-			s.share += extra
-			left -= extra
-			moved = moved || extra > 0
-		}
-		taking = next
+	if total <= 0 {
+		return
+	}
+	for i := range open {
+		open[i].lo = kept(open[i])
 	}
 }

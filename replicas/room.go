@@ -16,8 +16,8 @@ import (
 
 var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to what one replica asks for")
 
-// Requests are what one replica of the object asks of a cluster: what the policy says, or else what a scheduler counts for a pod of its
-// template. One pod is part of it.
+// Requests are what one replica of the object asks of a cluster: what the policy says, or else what a scheduler counts
+// for a pod of its template. One pod is part of it.
 func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured) (corev1.ResourceList, error) {
 	requests := policy.Requests.DeepCopy()
 	if requests == nil {
@@ -69,8 +69,8 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// Room is how many replicas fit into what can be allocated. A resource of which the cluster says nothing has no room, but for pods, which not
-// every kind of node counts.
+// Room is how many replicas fit into what can be allocated. A resource of which the cluster says nothing has no room,
+// but for pods, which not every kind of node counts.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spread gives every slot its part of the total by weight, within its bounds. If the total does not reach for what each slot is to have at least,
-// it is divided towards that by the same weights; slots without weight come last.
+// spread gives every slot its part of the total by weight, within its bounds. If the total does not reach for what each
+// slot is to have at least, it is divided towards that by the same weights; slots without weight come last.
 func spread(open []slot, total int64) {
 	least, room := int64(0), int64(0)
 	for i := range open {
@@ -38,8 +38,9 @@ func spread(open []slot, total int64) {
 	copy(open[len(heavy):], light)
 }
 
-// fill divides a total between the sum of the lower and the sum of the upper bounds; a slot with room above its lower bound has a weight.
-// The exact share of a slot is level * weight, within its bounds, at the one level at which the shares add up to the total.
+// fill divides a total between the sum of the lower and the sum of the upper bounds; a slot with room above its lower
+// bound has a weight. The exact share of a slot is level * weight, within its bounds, at the one level at which the
+// shares add up to the total.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is level/per
 	left := total
@@ -59,7 +60,8 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more to as many slots as there are left: first to those that have it already, then to the largest remainders.
+// roundUp gives one more to as many slots as there are left: first to those that have it already, then to the largest
+// remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -93,8 +95,9 @@ type edge struct {
 	upper bool
 }
 
-// levelOf finds the level as a fraction. As it rises from 0, each slot stands at its lower bound, then grows with its weight, then stands at
-// its upper bound; so between two edges it is known what grows. No product exceeds 2^62: levels and weights are at most 2^31.
+// levelOf finds the level as a fraction. As it rises from 0, each slot stands at its lower bound, then grows with its
+// weight, then stands at its upper bound; so between two edges it is known what grows. No product exceeds 2^62: levels
+// and weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
 	standing, growing := int64(0), int64(0) // what slots at a bound have; the weight of the others

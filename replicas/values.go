@@ -13,11 +13,11 @@ type Value struct {
 	Number int64
 }
 
-// Values are what the manifest for a cluster says, by the decision. decided is false if the binding divides and has no share for the cluster
-// yet: the hub object's own number would be that of all clusters together.
+// Values are what the manifest for a cluster says, by the decision. decided is false if the binding divides and has no
+// share for the cluster yet: the hub object's own number would be that of all clusters together.
 //
-// A Job whose completions are divided has its parallelism divided with them, so that all clusters end at about the same time: in proportion,
-// at least one where there is work, and none where the hub object has none.
+// A Job whose completions are divided has its parallelism divided with them, so that all clusters end at about the same
+// time: in proportion, at least one where there is work, and none where the hub object has none.
 func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) (values []Value, decided bool) {
 	if binding.Division == nil {
 		return nil, true

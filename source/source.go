@@ -1,14 +1,16 @@
-// Package source decides whether a copy on a member was written by a later state of this hub than the hub now knows, because the
-// hub's etcd was restored from an older backup.
+// Package source decides whether a copy on a member was written by a later state of this hub than the hub now knows,
+// because the hub's etcd was restored from an older backup.
 //
-// Each copy carries a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the list of its epochs in its
-// own etcd and appends one before it is used. So a restored hub does not know the epochs that came after the backup. It numbers its own epochs
-// from the same point on, and a random part tells the two apart.
+// Each copy carries a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the
+// list of its epochs in its own etcd and appends one before it is used. So a restored hub does not know the epochs that
+// came after the backup. It numbers its own epochs from the same point on, and a random part tells the two apart.
 //
 // The package does no I/O. Marks come from members and may be nonsense: a mark that cannot be read is no mark.
 package source
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -29,6 +31,13 @@ const (
 
 // String is such as 1764028800-3f9c01ab.
 func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" + e.Random }
+
+// NewRandom makes the random part of an epoch.
+func NewRandom() string {
+	var raw [4]byte
+	_, _ = rand.Read(raw[:]) // it never fails
+	return hex.EncodeToString(raw[:])
+}
 
 // ParseEpoch reads the text of an Epoch.
 func ParseEpoch(text string) (Epoch, bool) {
@@ -80,7 +89,8 @@ func ParseMark(text string) Mark {
 	return Mark{Generation: generation, Epoch: epoch}
 }
 
-// Epochs are those that the hub knows, oldest first, with consecutive sequences. The zero value knows none. It is not changed after it was made.
+// Epochs are those that the hub knows, oldest first, with consecutive sequences. The zero value knows none. It is not
+// changed after it was made.
 type Epochs struct{ all []Epoch }
 
 // ParseEpochs reads one epoch per line. It is false if a line cannot be read or the sequences are not consecutive.
@@ -125,8 +135,8 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the epochs with one more, of which at most the given number is kept: the oldest go first. The first sequence of an
-// empty list is the given start. See Restart for the choice of it.
+// Append returns the epochs with one more, of which at most the given number is kept: the oldest go first. The first
+// sequence of an empty list is the given start. See Restart for the choice of it.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
@@ -136,9 +146,9 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 	return Epochs{all[max(0, len(all)-most):]}
 }
 
-// Restart returns a list of one epoch that comes after all known ones. Every mark that was written before is then old: its copy is
-// overwritten like any other. The start is the present time in seconds since 1970. Since epochs begin far more seldom than every second, no state
-// of the hub has given that number before.
+// Restart returns a list of one epoch that comes after all known ones. Every mark that was written before is then old:
+// its copy is overwritten like any other. The start is the present time in seconds since 1970. Since epochs begin far
+// more seldom than every second, no state of the hub has given that number before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -146,7 +156,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether another state of the hub wrote in the epoch: one that this list does not know although it would, had it been written before.
+// Foreign reports whether another state of the hub wrote in the epoch: one that this list does not know although it
+// would, had it been written before.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -167,12 +178,13 @@ type State struct {
 	// Mark is left on the copy when it is written.
 	Mark   Mark
 	Epochs Epochs
-	// Accepted are the marks of copies that are overwritten all the same, separated by commas: the value of an annotation of the hub object.
+	// Accepted are the marks of copies that are overwritten all the same, separated by commas: the value of an annotation
+	// of the hub object.
 	Accepted string
 }
 
-// Newer reports whether the copy with this mark was written by a later state of the hub. sameObject says that it was written for the same hub
-// object, by UID: only then generations can be compared.
+// Newer reports whether the copy with this mark was written by a later state of the hub. sameObject says that it was
+// written for the same hub object, by UID: only then generations can be compared.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
 		return false

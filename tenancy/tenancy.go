@@ -1,6 +1,6 @@
-// Package tenancy says what is never brought to a member, whoever placed it and whatever rule changed it: objects of system namespaces,
-// credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's namespace forbids. So a namespace of the hub
-// gives nobody more on members than on the hub.
+// Package tenancy says what is never brought to a member, whoever placed it and whatever rule changed it: objects of
+// system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's
+// namespace forbids. So a namespace of the hub gives nobody more on members than on the hub.
 //
 // Nothing here is withdrawn: a copy that is there stays as it is.
 package tenancy
@@ -24,7 +24,8 @@ import (
 // Refusal is why an object is not brought to a member. Its message holds no value of the object.
 type Refusal struct{ Reason, Message string }
 
-// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil means that there is no objection.
+// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil means that there is no
+// objection.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {
@@ -40,8 +41,8 @@ func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 // credentials are types of Secrets that a cluster makes or reads for its own use.
 var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-// OfSecret refuses Secrets that are credentials of a cluster: those of the hub are nothing to members, and a member would make or take its own
-// by them.
+// OfSecret refuses Secrets that are credentials of a cluster: those of the hub are nothing to members, and a member
+// would make or take its own by them.
 func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return nil
@@ -69,8 +70,8 @@ func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) 
 
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// PodSecurity returns the controls that the pod template of a built-in kind violates at the level which the labels of its namespace enforce,
-// such as "privileged" at "baseline:latest". Without that label there are none.
+// PodSecurity returns the controls that the pod template of a built-in kind violates at the level which the labels of
+// its namespace enforce, such as "privileged" at "baseline:latest". Without that label there are none.
 func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
 	// An unreadable label means restricted, as it does to an API server.
 	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})

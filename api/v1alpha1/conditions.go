@@ -12,7 +12,8 @@ const (
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
 	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
 	ConditionTopologyChanged = "TopologyChanged"
-	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did not.
+	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did
+	// not.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
 	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent while there are none.
 	ConditionUnclaimed = "Unclaimed"
@@ -28,8 +29,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionContested of a binding: somebody on a member keeps changing what Hanse applies. Absent while nobody does.
 	ConditionContested = "Contested"
-	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until a user confirms the removal. Absent if
-	// no removal was ever held.
+	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until a user
+	// confirms the removal. Absent if no removal was ever held.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
 	ConditionStatusWritten = "StatusWritten"

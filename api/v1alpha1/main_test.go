@@ -25,8 +25,8 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
-// connect returns a client that knows no types, as kubectl does not, and that refuses a field which the CRDs do not have:
-// a slip in a test case must not pass for an accepted object.
+// connect returns a client that knows no types, as kubectl does not, and that refuses a field which the CRDs do not
+// have: a slip in a test case must not pass for an accepted object.
 func connect(t *testing.T) client.Client {
 	t.Helper()
 	apiserver.Needed(t)

@@ -75,8 +75,9 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 	return MatchesKind, nil
 }
 
-// InScope says whether a policy may speak of an object: a namespaced policy of its own namespace; a cluster-scoped policy of
-// cluster-scoped objects, and of namespaced ones whose namespace it selects. {} selects every namespace but kube-* and hanse-system.
+// InScope says whether a policy may speak of an object: a namespaced policy of its own namespace; a cluster-scoped
+// policy of cluster-scoped objects, and of namespaced ones whose namespace it selects. {} selects every namespace but
+// kube-* and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":
@@ -104,7 +105,8 @@ func IsSystemNamespace(name string) bool {
 	return name == SystemNamespace || strings.HasPrefix(name, "kube-")
 }
 
-// SelectableLabels are the labels that selectors see: those of the MemberCluster, then the derived region, and the zone if there is just one.
+// SelectableLabels are the labels that selectors see: those of the MemberCluster, then the derived region, and the zone
+// if there is just one.
 func (c *MemberCluster) SelectableLabels() map[string]string {
 	out := maps.Clone(c.Labels)
 	if out == nil {
@@ -119,7 +121,8 @@ func (c *MemberCluster) SelectableLabels() map[string]string {
 	return out
 }
 
-// Allows says whether objects of a hub namespace with these labels may go to the cluster; cluster-scoped objects (namespace "") may.
+// Allows says whether objects of a hub namespace with these labels may go to the cluster; cluster-scoped objects
+// (namespace "") may.
 func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {
 	switch {
 	case namespace == "" || a.From == NamespacesFromAll:

@@ -53,8 +53,9 @@ type MemberClusterSpec struct {
 	Connection Connection `json:"connection"`
 
 	// taints keep objects away whose placement does not tolerate them. NoSchedule keeps new objects away; NoExecute also
-	// withdraws those that are there; PreferNoSchedule is a wish. What a placement tolerates for a time only is withdrawn when that has
-	// passed since timeAdded; without timeAdded it stays. At most 32.
+	// withdraws those that are there; PreferNoSchedule only lowers the score of the cluster. A placement may tolerate a
+	// NoExecute taint for a time: its objects are withdrawn when that time has passed since timeAdded. Without timeAdded
+	// they stay. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -68,26 +69,28 @@ type MemberClusterSpec struct {
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// drain moves the objects of this cluster to others and keeps new ones away. Each object gets its replacement first and leaves this cluster
-	// when that is Healthy. What no other cluster can take stays, and so does what its placement wants on every cluster.
-	// Unset: nothing is moved; what is moving already goes on.
+	// drain moves the objects of this cluster to others and keeps new ones away. Each object gets its replacement first
+	// and leaves this cluster when that is Healthy. What no other cluster can take stays, and so does what its placement
+	// wants on every cluster. Unset: nothing is moved; what is moving already goes on.
 	// +optional
 	Drain *DrainPolicy `json:"drain,omitempty"`
 
-	// allowedNamespaces says from which hub namespaces objects may come. It does not limit cluster-scoped objects. Checked at
-	// the decision and before each write; an object whose namespace is no longer allowed is neither changed nor deleted.
+	// allowedNamespaces says from which hub namespaces objects may come. It does not limit cluster-scoped objects. Checked
+	// at the decision and before each write; an object whose namespace is no longer allowed is neither changed nor
+	// deleted.
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
-	// requirePlaceVerb lets only authors who have the verb place on this MemberCluster place objects here. The webhook asks for it when a placement
-	// is made or its spec changes and its names and labels select this cluster. Placements that are stored already are not asked again, and neither is
-	// one that selects the cluster only later. Default false: who may write placements may place objects here.
+	// requirePlaceVerb lets only authors who have the verb place on this MemberCluster place objects here. The webhook
+	// asks for it when a placement is made or its spec changes and its names and labels select this cluster. Placements
+	// that are stored already are not asked again, and neither is one that selects the cluster only later. Default false:
+	// who may write placements may place objects here.
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
-	// hub says that this cluster is the hub itself. Its objects are the hub's own, so nothing is written there. The hub believes this field alone: a
-	// cluster that answers with the hub's identity without it is refused (ClusterIDClaimed), and so is another cluster with it (IdentityChanged).
-	// Default false: this is another cluster than the hub.
+	// hub says that this cluster is the hub itself. Its objects are the hub's own, so nothing is written there. The hub
+	// believes this field alone: a cluster that answers with the hub's identity without it is refused (ClusterIDClaimed),
+	// and so is another cluster with it (IdentityChanged). Default false: this is another cluster than the hub.
 	// +optional
 	Hub bool `json:"hub,omitempty"`
 
@@ -98,15 +101,22 @@ type MemberClusterSpec struct {
 	Leave LeavePolicy `json:"leave,omitempty"`
 }
 
-// DrainPolicy says how fast a cluster is emptied.
+// DrainPolicy says how a cluster is emptied.
 type DrainPolicy struct {
-	// maxUnavailable is how many objects of the cluster may be moving at a time: their replacement is chosen and not yet Healthy.
-	// 1 to 10000, default 10.
+	// maxUnavailable is how many objects of the cluster may be moving at a time: their replacement is chosen and not yet
+	// Healthy. 1 to 10000, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
+
+	// evict also takes away objects that no other cluster can take. These are objects that their placements want on every
+	// cluster, and objects without a replacement. They come back when drain is unset.
+	// deletion.whenUnselected of the placement says whether a copy is deleted or orphaned. Default false: such objects
+	// stay.
+	// +optional
+	Evict bool `json:"evict,omitempty"`
 }
 
 // MostUnavailable is the default of DrainPolicy.MaxUnavailable.
@@ -135,8 +145,9 @@ type Connection struct {
 
 // DirectConnection reaches the member's API server from the hub.
 type DirectConnection struct {
-	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold everything inline; exec, auth-provider,
-	// file paths, proxy-url and insecure-skip-tls-verify are refused. A changed Secret is picked up without a restart.
+	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold everything inline; exec,
+	// auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. A changed Secret is picked up without
+	// a restart.
 	// +required
 	KubeconfigSecretRef SecretKeyRef `json:"kubeconfigSecretRef"`
 }
@@ -224,7 +235,8 @@ type LeavePolicy struct {
 	// +kubebuilder:default=Orphan
 	Policy RemovalPolicy `json:"policy,omitempty"`
 
-	// timeoutSeconds is how long an unreachable cluster is waited for before whenUnreachable: Abandon takes effect. Default 600.
+	// timeoutSeconds is how long an unreachable cluster is waited for before whenUnreachable: Abandon takes effect.
+	// Default 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
@@ -269,8 +281,8 @@ type MemberClusterStatus struct {
 	// +optional
 	Topology ClusterTopology `json:"topology,omitempty"`
 
-	// apiResources are the kinds that placements select, and at which versions the cluster serves them. Unset before the cluster
-	// was asked. At most 500.
+	// apiResources are the kinds that placements select, and at which versions the cluster serves them. Unset before the
+	// cluster was asked. At most 500.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -290,8 +302,8 @@ type MemberClusterStatus struct {
 	// +optional
 	Nodes NodeSummary `json:"nodes,omitempty"`
 
-	// taints that the hub sets: hanse.dev/unreachable with effect NoSchedule as soon as the cluster does not answer, and with NoExecute after a
-	// grace period. timeAdded is when. Both go when the cluster answers.
+	// taints that the hub sets: hanse.dev/unreachable with effect NoSchedule as soon as the cluster does not answer, and
+	// with NoExecute after a grace period. timeAdded is when. Both go when the cluster answers.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -303,14 +315,15 @@ type MemberClusterStatus struct {
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// unclaimed is the number of objects on the cluster that this hub wrote and that no binding claims any more, such as copies of objects
-	// that a restored hub does not know. Counted once a minute, of kinds that bindings place on the cluster. Unset: none were found.
+	// unclaimed is the number of objects on the cluster that this hub wrote and that no binding claims any more, such as
+	// copies of objects that a restored hub does not know. Counted once a minute, of kinds that bindings place on the
+	// cluster. Unset: none were found.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld sums up the copies that this MemberCluster deletes with leave.policy Delete. They stay until a user confirms the removal.
-	// Unset if there are none.
+	// removalHeld sums up the copies that this MemberCluster deletes with leave.policy Delete. They stay until a user
+	// confirms the removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
@@ -360,11 +373,11 @@ type TokenSecret struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and cannot go on when it
-// equals staying + blocked.
+// DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and
+// cannot go on when it equals staying + blocked.
 type DrainStatus struct {
-	// total is the number of objects that the cluster had when the drain began. Total less remaining were moved. Unset: an
-	// older hub has counted.
+	// total is the number of objects that the cluster had when the drain began. Total less remaining have left it. Unset:
+	// an older hub has counted.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total,omitempty"`
@@ -384,6 +397,12 @@ type DrainStatus struct {
 	// staying is the number of those that their placement wants on every cluster, as a DaemonSet wants pods on every node.
 	// +required
 	Staying int32 `json:"staying"`
+
+	// evicted is the number of objects that were taken away although no other cluster took them, as spec.drain.evict asks.
+	// They are not part of remaining.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Evicted int32 `json:"evicted,omitempty"`
 
 	// message says what is waited for, and names up to three objects that are blocked and three that stay.
 	// +optional
@@ -414,14 +433,16 @@ type ServedKind struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// versions at which the cluster serves it, the one that it prefers first. Empty: it does not serve the kind. At most 16.
+	// versions at which the cluster serves it, the one that it prefers first. Empty: it does not serve the kind. At
+	// most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Versions []string `json:"versions,omitempty"`
 }
 
-// ClusterTopology is where a cluster is. Values derived from nodes are pinned: they never change or go back to empty by themselves.
+// ClusterTopology is where a cluster is. Values derived from nodes are pinned: they never change or go back to empty by
+// themselves.
 type ClusterTopology struct {
 	// region is the MemberCluster's label topology.kubernetes.io/region, or else the region that all nodes share.
 	// +optional

@@ -17,16 +17,17 @@ const (
 	// DigestAnnotation is the digest of the manifest that was last applied.
 	DigestAnnotation = Prefix + "digest"
 
-	// SourceAnnotation tells from which state of the hub a copy was written: the generation of the hub object and the hub's epoch, such
-	// as 7;1764028800-3f9c01ab. See package source.
+	// SourceAnnotation tells from which state of the hub a copy was written: the generation of the hub object and the
+	// hub's epoch, such as 7;1764028800-3f9c01ab. See package source.
 	SourceAnnotation = Prefix + "source"
 
-	// AcceptSourceAnnotation, set by a user on a hub object to the values of SourceAnnotation of some copies, separated by commas, lets
-	// the hub overwrite or withdraw these copies although a later state of the hub wrote them.
+	// AcceptSourceAnnotation, set by a user on a hub object to the values of SourceAnnotation of some copies, separated by
+	// commas, lets the hub overwrite or withdraw these copies although a later state of the hub wrote them.
 	AcceptSourceAnnotation = Prefix + "accept-source"
 
-	// WithdrawAnnotation, set by a user on a hub object to the UID of its binding, lets the hub withdraw all copies of the object if no
-	// placement selects it any more. The binding goes with the last copy, so that the annotation has no effect twice.
+	// WithdrawAnnotation, set by a user on a hub object to the UID of its binding, lets the hub withdraw all copies of the
+	// object if no placement selects it any more. The binding goes with the last copy, so that the annotation has no
+	// effect twice.
 	WithdrawAnnotation = Prefix + "withdraw"
 
 	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
@@ -37,21 +38,23 @@ const (
 	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
 	OnDemandLabel = Prefix + "on-demand"
 
-	// AdoptedAnnotation marks a copy that was on the member before the hub took it over, with the value "true". It is outside of the digest.
+	// AdoptedAnnotation marks a copy that was on the member before the hub took it over, with the value "true". It is
+	// outside of the digest.
 	AdoptedAnnotation = Prefix + "adopted"
 
-	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object alone until then.
+	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object
+	// alone until then.
 	PauseAnnotation = Prefix + "pause"
 
-	// DeletionProtectionLabel with the value "true" on a hub object lets the object, its namespace and its CustomResourceDefinition be deleted only
-	// with an AllowDeletionAnnotation. The chart's policies enforce it.
+	// DeletionProtectionLabel with the value "true" on a hub object lets the object, its namespace and its
+	// CustomResourceDefinition be deleted only with an AllowDeletionAnnotation. The chart's policies enforce it.
 	DeletionProtectionLabel = Prefix + "deletion-protection"
 
 	// AllowDeletionAnnotation on a protected object, with the object's uid as value, lets it be deleted.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
-	// ConfirmRemovalAnnotation, set on a Placement, ClusterPlacement or MemberCluster to the id in its status.removalHeld, lets the held
-	// removals go. An id is good once.
+	// ConfirmRemovalAnnotation, set on a Placement, ClusterPlacement or MemberCluster to the id in its status.removalHeld,
+	// lets the held removals go. An id is good once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
 	// RotateCredentialsAnnotation, set by a user on a MemberCluster to its status.credentials.id, lets the hub replace
@@ -85,7 +88,8 @@ const (
 	// StatusFieldManager owns what the hub writes to the status of a hub object.
 	StatusFieldManager = "hanse-status"
 
-	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer, see MemberClusterStatus.Taints.
+	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer, see
+	// MemberClusterStatus.Taints.
 	UnreachableTaint = Prefix + "unreachable"
 
 	// RegionLabel is the well-known label for the region.

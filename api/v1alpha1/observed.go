@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// ObservedWithin is how old status.lastObservedTime of a MemberCluster may be while its watches deliver and a hub
-	// runs.
+	// ObservedWithin is the greatest age of status.lastObservedTime of a MemberCluster while its watches deliver and a
+	// hub runs. An older time means that the cluster is not observed.
 	ObservedWithin = time.Minute
 	// OfferAbandonAfter is how long a cluster has not been observed before messages offer to give up what it holds. That
 	// leaves copies behind for good, and most outages end sooner.

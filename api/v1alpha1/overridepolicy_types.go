@@ -40,7 +40,8 @@ type OverridePolicyList struct {
 	Items           []OverridePolicy `json:"items"`
 }
 
-// ClusterOverridePolicy says how selected cluster-scoped objects differ, and, with a namespaceSelector, namespaced ones.
+// ClusterOverridePolicy says how selected cluster-scoped objects differ, and, with a namespaceSelector, namespaced
+// ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -118,8 +119,9 @@ type OverridePolicySpec struct {
 	Rules []OverrideRule `json:"rules"`
 }
 
-// OverrideRule changes objects in the clusters that it selects, or keeps them away. Whatever the order of the fields, a rule applies images, command,
-// args, env, resources, labels, annotations, mergePatch, patches and edits, in this order.
+// OverrideRule changes objects in the clusters that it selects, or keeps them away. Whatever the order of the fields, a
+// rule applies images, command, args, env, resources, labels, annotations, mergePatch, patches and edits, in this
+// order.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
 type OverrideRule struct {
@@ -141,7 +143,8 @@ type OverrideRule struct {
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// exclude keeps the objects away from these clusters, and withdraws those that are there. Default false. A rule that excludes changes nothing else.
+	// exclude keeps the objects away from these clusters, and withdraws copies from them. A rule that excludes changes
+	// nothing else. Default false.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
@@ -180,14 +183,15 @@ type OverrideRule struct {
 	// +kubebuilder:validation:MaxItems=32
 	Resources []ResourcesOverride `json:"resources,omitempty"`
 
-	// labels of the object to set; the others stay. null for a key in metadata.labels of mergePatch removes one. At most 64, none of hanse.dev.
+	// labels of the object to set; the others stay. null for a key in metadata.labels of mergePatch removes one. At most
+	// 64, none of hanse.dev.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations of the object to set; the others stay. null for a key in metadata.annotations of mergePatch removes one. At most 64, none of
-	// hanse.dev.
+	// annotations of the object to set; the others stay. null for a key in metadata.annotations of mergePatch removes one.
+	// At most 64, none of hanse.dev.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
@@ -199,8 +203,9 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. At most 64. Where a test is not met the rule is skipped as a whole, with a
-	// reason; tests that come before every other operation look at the object before the rule changes anything.
+	// patches are JSON patch operations (RFC 6902), applied in order. At most 64. Where a test is not met the rule is
+	// skipped as a whole, with a reason; tests that come before every other operation look at the object before the rule
+	// changes anything.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -215,12 +220,14 @@ type OverrideRule struct {
 	Edits []StringEdit `json:"edits,omitempty"`
 }
 
-// ContainerTarget says which containers are meant: those of the pod template of a workload (/spec/template/spec, or jobTemplate's), of a Pod, or of any
-// kind that holds a pod template in the same place; or, by a path, one object that has the fields of a container.
+// ContainerTarget says which containers are meant: those of the pod template of a workload (/spec/template/spec, or
+// jobTemplate's), of a Pod, or of any kind that holds a pod template in the same place; or, by a path, one object that
+// has the fields of a container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 type ContainerTarget struct {
-	// containers by name, init containers among them; each must exist. Unset: all containers, and no init container. At most 32.
+	// containers by name, init containers among them; each must exist. Unset: all containers, and no init container. At
+	// most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -228,21 +235,23 @@ type ContainerTarget struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to the object whose field is meant, such as /spec for the resources of a Prometheus. It must exist.
-	// Unset: the containers of the pod template.
+	// path is a JSON pointer (RFC 6901) to the object whose field is meant, such as /spec for the resources of a
+	// Prometheus. It must exist. Unset: the containers of the pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path,omitempty"`
 }
 
-// ImageOverride replaces parts of an image. What is not set stays, but that a tag without a digest takes the digest away, and a digest without a tag the
-// tag. An image without a registry is one of docker.io, and without a path there one of docker.io/library.
+// ImageOverride replaces parts of an image. What is not set stays, but that a tag without a digest takes the digest
+// away, and a digest without a tag the tag. An image without a registry is one of docker.io, and without a path there
+// one of docker.io/library.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 // +kubebuilder:validation:XValidation:rule="has(self.registry) || has(self.repository) || has(self.tag) || has(self.digest)",message="set at least one of registry, repository, tag and digest"
 type ImageOverride struct {
-	// containers by name, init containers among them; each must exist. Unset: all containers and init containers. At most 32.
+	// containers by name, init containers among them; each must exist. Unset: all containers and init containers. At
+	// most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -250,8 +259,8 @@ type ImageOverride struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to a string field that holds an image, such as /spec/image of a Prometheus. It must exist. Unset: the images of
-	// the containers of the pod template.
+	// path is a JSON pointer (RFC 6901) to a string field that holds an image, such as /spec/image of a Prometheus. It
+	// must exist. Unset: the images of the containers of the pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
@@ -299,7 +308,8 @@ type CommandOverride struct {
 type EnvOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// set variables as a container has them: one that is there is replaced as a whole, one that is not is appended. At most 128, names unique.
+	// set variables as a container has them: one that is there is replaced as a whole, one that is not is appended. At
+	// most 128, names unique.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -346,8 +356,9 @@ const (
 	TextJSON TextFormat = "JSON"
 )
 
-// StringEdit changes what a string field holds: one document of YAML or JSON whose root is an object. What is not touched keeps its order, its comments and
-// its way of writing; blank lines and indentation may change. YAML with anchors, aliases or tags is refused. At most 256 KiB.
+// StringEdit changes what a string field holds: one document of YAML or JSON whose root is an object. What is not
+// touched keeps its order, its comments and its way of writing; blank lines and indentation may change. YAML with
+// anchors, aliases or tags is refused. At most 256 KiB.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mergePatch) || has(self.patches)",message="set mergePatch or patches"
 type StringEdit struct {
@@ -367,8 +378,8 @@ type StringEdit struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902) whose paths begin at the root of the document, applied in order. At most 64. Where a test is not met the
-	// whole rule is skipped.
+	// patches are JSON patch operations (RFC 6902) whose paths begin at the root of the document, applied in order. At
+	// most 64. Where a test is not met the whole rule is skipped.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -390,8 +401,9 @@ type RuleClusters struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL that is true for the clusters that are meant, in the language of Placement's spec.clusters.expression, over name, labels, region,
-	// zone, version and capacity: "semver(version, true).major() == 1 && region.startsWith('eu-')".
+	// expression in CEL that is true for the clusters that are meant, in the language of Placement's
+	// spec.clusters.expression, over name, labels, region, zone, version and capacity: "semver(version, true).major() == 1
+	// && region.startsWith('eu-')".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -413,8 +425,8 @@ const (
 )
 
 // PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except for the
-// last step of add. Neither apiVersion, kind and status of an object can be patched, nor its metadata, except for single
-// labels and annotations that are not the hub's.
+// last step of add. Neither apiVersion, kind and status of an object can be patched, nor its metadata, except for
+// single labels and annotations that are not the hub's.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
@@ -437,15 +449,15 @@ type PatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both it and
-	// expression, or has both, makes its rule invalid.
+	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both
+	// it and expression, or has both, makes its rule invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL that makes the value, in place of value, over cluster (name, labels, region, zone, version and capacity) and object, which is
-	// the object before any override.
+	// expression in CEL that makes the value, in place of value, over cluster (name, labels, region, zone, version and
+	// capacity) and object, which is the object before any override.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -472,8 +484,8 @@ type EditOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both it and
-	// expression, or has both, makes its rule invalid.
+	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both
+	// it and expression, or has both, makes its rule invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -512,7 +524,8 @@ type RuleStatus struct {
 	// +required
 	Name string `json:"name"`
 
-	// rank is the rule's place in the order of precedence: stage/priority/topology level/number of requirements, such as Namespaced/0/region/1.
+	// rank is the rule's place in the order of precedence: stage/priority/topology level/number of requirements, such as
+	// Namespaced/0/region/1.
 	// +required
 	Rank string `json:"rank"`
 
@@ -520,7 +533,8 @@ type RuleStatus struct {
 	// +required
 	Objects int32 `json:"objects"`
 
-	// clusters is the number of clusters that hold such an object and that the rule selects; of a rule that excludes, of all clusters that it selects.
+	// clusters is the number of clusters that hold such an object and that the rule selects; of a rule that excludes, of
+	// all clusters that it selects.
 	// +required
 	Clusters int32 `json:"clusters"`
 }

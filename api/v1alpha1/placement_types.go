@@ -40,7 +40,8 @@ type PlacementList struct {
 	Items           []Placement `json:"items"`
 }
 
-// ClusterPlacement says to which clusters the selected cluster-scoped objects go, and, with a namespaceSelector, namespaced ones.
+// ClusterPlacement says to which clusters the selected cluster-scoped objects go, and, with a namespaceSelector,
+// namespaced ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -83,9 +84,9 @@ type ClusterPlacementSpec struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// enforced true puts this placement before every Placement and every ClusterPlacement that is not enforced, whatever their priority. It also
-	// takes over the objects that follow one of them, whatever its own preemption. Between enforced ones, priority and preemption count as ever.
-	// Default false.
+	// enforced true puts this placement before every Placement and every ClusterPlacement that is not enforced, whatever
+	// their priority. It also takes over the objects that follow one of them, whatever its own preemption. Between
+	// enforced ones, priority and preemption count as ever. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 }
@@ -99,7 +100,8 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// priority decides between placements of one scope that select the same object; the higher one wins. -1000 to 1000, default 0.
+	// priority decides between placements of one scope that select the same object; the higher one wins. -1000 to 1000,
+	// default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
@@ -140,13 +142,14 @@ type PlacementSpec struct {
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
-	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go, all stay until
-	// a user confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the larger one.
+	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go,
+	// all stay until a user confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the
+	// larger one.
 	// +optional
 	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
-	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an object stays until
-	// a user confirms it.
+	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an
+	// object stays until a user confirms it.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
@@ -210,18 +213,18 @@ type ClusterSelection struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL that is true for the clusters that are meant, over name, labels, annotations, region, zone, version, capacity, allocatable,
-	// nodes and servedKinds, with the libraries of Kubernetes: "semver(version, true).major() == 1 && nodes.ready >= 3".
-	// One that reads only name, labels, annotations, region and zone takes the object away from clusters for which it turns false;
-	// any other only keeps new objects away.
+	// expression in CEL that is true for the clusters that are meant, over name, labels, annotations, region, zone,
+	// version, capacity, allocatable, nodes and servedKinds, with the libraries of Kubernetes: "semver(version,
+	// true).major() == 1 && nodes.ready >= 3". One that reads only name, labels, annotations, region and zone takes the
+	// object away from clusters for which it turns false; any other only keeps new objects away.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
-	// tolerations of cluster taints, as for pods. With tolerationSeconds a NoExecute taint is tolerated for so long after its timeAdded, and new
-	// objects keep away from it; of several the shortest counts. hanse.dev/unreachable is tolerated as failover says, unless a
-	// toleration names that key. At most 32.
+	// tolerations of cluster taints, as for pods. With tolerationSeconds a NoExecute taint is tolerated for so long after
+	// its timeAdded, and new objects keep away from it; of several the shortest counts. hanse.dev/unreachable is tolerated
+	// as failover says, unless a toleration names that key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -235,8 +238,8 @@ type Adoption string
 const (
 	// AdoptionNever leaves the object alone and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
-	// AdoptionIfNoDiff takes the object over if a dry run shows that the rendered object could take its place and change nothing but Hanse's marks,
-	// unless another hub owns it or it is a Secret, whose values are not compared.
+	// AdoptionIfNoDiff takes the object over if a dry run shows that the rendered object could take its place and change
+	// nothing but Hanse's marks, unless another hub owns it or it is a Secret, whose values are not compared.
 	AdoptionIfNoDiff Adoption = "IfNoDiff"
 	// AdoptionAlways takes the object over, unless another hub owns it.
 	AdoptionAlways Adoption = "Always"
@@ -310,8 +313,8 @@ type ApplyPolicy struct {
 	// +kubebuilder:default=Reject
 	UnknownFields UnknownFields `json:"unknownFields,omitempty"`
 
-	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas, that are set when the object is made and
-	// left to the member from then on. They name keys of objects only, not places in lists. At most 32.
+	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas, that are set when the object is
+	// made and left to the member from then on. They name keys of objects only, not places in lists. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -331,18 +334,21 @@ type ApplyPolicy struct {
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 }
 
-// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in the first two fields.
+// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in the
+// first two fields.
 type DeletionPolicy struct {
-	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
+	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and
+	// Namespaces.
 	// +optional
 	WhenDeleted RemovalPolicy `json:"whenDeleted,omitempty"`
 
-	// whenUnselected applies when a cluster is no longer selected. Default Delete; Orphan for CustomResourceDefinitions and Namespaces.
+	// whenUnselected applies when a cluster is no longer selected. Default Delete; Orphan for CustomResourceDefinitions
+	// and Namespaces.
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
 
-	// adopted is what becomes of a copy that was on the member before Hanse took it over, where another field or leave.policy of the MemberCluster
-	// says Delete. Default Orphan.
+	// adopted is what becomes of a copy that was on the member before Hanse took it over, where another field or
+	// leave.policy of the MemberCluster says Delete. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Adopted RemovalPolicy `json:"adopted,omitempty"`
@@ -356,7 +362,8 @@ type DeletionPolicy struct {
 
 // RemovalLimit is the number of copies that may be deleted at once: the larger one of both.
 type RemovalLimit struct {
-	// copies that may go at once, even if they are a larger share than percent. 0 to 1000000. Unset: guard.copies of the hub's chart.
+	// copies that may go at once, even if they are a larger share than percent. 0 to 1000000. Unset: guard.copies of the
+	// hub's chart.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -371,8 +378,8 @@ type RemovalLimit struct {
 
 // RemovalHeld sums up the copies that are to be deleted and stay until a user confirms the removal.
 type RemovalHeld struct {
-	// id confirms this removal: set the annotation hanse.dev/confirm-removal to it. It is good once. It covers the clusters and reasons that are
-	// shown here, and at most a tenth more copies.
+	// id confirms this removal: set the annotation hanse.dev/confirm-removal to it. It is good once. It covers the
+	// clusters and reasons that are shown here, and at most a tenth more copies.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
@@ -381,7 +388,8 @@ type RemovalHeld struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// causes say why the copies are to go, one for each reason, such as "NotSelected: label tier prdo is not in [prod]". At most 10.
+	// causes say why the copies are to go, one for each reason, such as "NotSelected: label tier prdo is not in [prod]".
+	// At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -402,9 +410,10 @@ type RemovalHeld struct {
 
 // FailoverPolicy says what becomes of an object whose cluster does not answer.
 type FailoverPolicy struct {
-	// evictAfterSeconds is for how long the taint hanse.dev/unreachable:NoExecute is tolerated, which a cluster gets when it has not answered for
-	// the hub's grace period. After that another cluster takes its place, or the others its share of the replicas. The copy on it
-	// is withdrawn only when the cluster answers again and the replacement is Healthy. 0 to 604800. Unset: for ever.
+	// evictAfterSeconds is for how long the taint hanse.dev/unreachable:NoExecute is tolerated, which a cluster gets when
+	// it has not answered for the hub's grace period. After that another cluster takes its place, or the others its share
+	// of the replicas. The copy on it is withdrawn only when the cluster answers again and the replacement is Healthy. 0
+	// to 604800. Unset: for ever.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
@@ -445,8 +454,8 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is when the cluster was last heard that has been away the longest of those that shall hold one of them: numbers and
-	// conditions may be that old. Unset while every cluster is heard.
+	// oldestObservedTime is the time of the oldest observation that these numbers and conditions rest on. It belongs to
+	// the target cluster that has been away the longest. Unset while no target cluster is away.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 

@@ -18,21 +18,23 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'Divide' || !has(self.path) && !has(self.requests) && !has(self.divide)",message="path, requests and divide are for type Divide"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || has(self.divide) && self.divide.by in ['Capacity', 'Pack']",message="requests are for divide.by Capacity and Pack"
 type ReplicasPolicy struct {
-	// type Duplicate sends the number of replicas as it is to every cluster, Divide gives each cluster a share of it. Default Duplicate.
+	// type Duplicate sends the number of replicas as it is to every cluster, Divide gives each cluster a share of it.
+	// Default Duplicate.
 	// +optional
 	// +kubebuilder:default=Duplicate
 	Type ReplicasType `json:"type,omitempty"`
 
-	// path is the JSON pointer (RFC 6901) to the number that is divided. Unset: /spec/replicas of a Deployment or ReplicaSet, and
-	// /spec/completions of a Job, or /spec/parallelism of one without completions. Required for every other kind.
+	// path is the JSON pointer (RFC 6901) to the number that is divided. Unset: /spec/replicas of a Deployment or
+	// ReplicaSet, and /spec/completions of a Job, or /spec/parallelism of one without completions. Required for every
+	// other kind.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+){2,}$`
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/metadata/') && !self.startsWith('/status/')",message="name a number of the object's spec, such as /spec/replicas, not metadata or status"
 	Path string `json:"path,omitempty"`
 
-	// requests are what one replica asks of a cluster, for divide.by Capacity and Pack. Unset: what the pod template at /spec/template
-	// requests. One pod is added unless pods are named. At most 16.
+	// requests are what one replica asks of a cluster, for divide.by Capacity and Pack. Unset: what the pod template at
+	// /spec/template requests. One pod is added unless pods are named. At most 16.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self) <= 16",message="name at most 16 resources"
 	Requests corev1.ResourceList `json:"requests,omitempty"`
@@ -67,8 +69,8 @@ type DividePolicy struct {
 	// +kubebuilder:default=Weight
 	By DivideBy `json:"by,omitempty"`
 
-	// weights of clusters; the first entry that selects a cluster counts, and a cluster that none selects has the weight 0. Unset: every
-	// cluster has the same weight. 1 to 64.
+	// weights of clusters; the first entry that selects a cluster counts, and a cluster that none selects has the
+	// weight 0. Unset: every cluster has the same weight. 1 to 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -81,8 +83,8 @@ type DividePolicy struct {
 	// +kubebuilder:validation:MaxItems=64
 	Limits []ReplicaLimit `json:"limits,omitempty"`
 
-	// rebalance moves replicas that a cluster already has to where the weights want them. Default false. For KubeFed only: the
-	// other ways always do, and move as few as they can.
+	// rebalance moves replicas that a cluster already has to where the weights want them. Default false. For KubeFed only:
+	// the other ways always do, and move as few as they can.
 	// +optional
 	Rebalance *bool `json:"rebalance,omitempty"`
 }
@@ -128,8 +130,8 @@ type Division struct {
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// termsHash is one of how the placement divides and of what one replica asks for. Set for Capacity and Pack: while it is the same, shares
-	// that add up outlast what clusters offer for a moment only.
+	// termsHash is one of how the placement divides and of what one replica asks for. Set for Capacity and Pack: while it
+	// is the same, shares that add up outlast what clusters offer for a moment only.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TermsHash string `json:"termsHash,omitempty"`

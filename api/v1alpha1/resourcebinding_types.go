@@ -26,8 +26,8 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep a list of
-	// the fields.
+	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep
+	// a list of the fields.
 
 	// spec is the decision.
 	// +required
@@ -68,8 +68,8 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep a list of
-	// the fields.
+	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep
+	// a list of the fields.
 
 	// spec is the decision.
 	// +required
@@ -106,10 +106,11 @@ type BindingSpec struct {
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
-	// The rules of targets are one of their list: evaluated for each of them they cost an API server far more, at every write of the status, too.
+	// The rules of targets are one of their list: evaluated for each of them they cost an API server far more, at every
+	// write of the status, too.
 
-	// clusters are the decision's targets. A cluster whose place others take is Evicting until they are Healthy; one that is to lose the object is
-	// Absent; a missing entry deletes nothing.
+	// clusters are the decision's targets. A cluster whose place others take is Evicting until they are Healthy; one that
+	// is to lose the object is Absent; a missing entry deletes nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -176,8 +177,8 @@ type TargetState string
 const (
 	// TargetPresent means that the cluster shall hold the object.
 	TargetPresent TargetState = "Present"
-	// TargetEvicting means that others take the place of the cluster. The copy that it may hold is kept up to date and no longer counted, and is
-	// withdrawn when the cluster answers and its replacements are Healthy.
+	// TargetEvicting means that others take the place of the cluster. The copy that it may hold is kept up to date and no
+	// longer counted, and is withdrawn when the cluster answers and its replacements are Healthy.
 	TargetEvicting TargetState = "Evicting"
 	// TargetAbsent means that the object is to be withdrawn from the cluster.
 	TargetAbsent TargetState = "Absent"
@@ -235,7 +236,8 @@ type Eviction struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all with state Present. At most 100.
+	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all with state Present. At
+	// most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
@@ -301,8 +303,9 @@ type BindingStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
-	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster is to hold the object again and
-	// still has that copy, the hub takes it back, whatever apply.adoption says, and drops the entry. At most 64; one more drops the oldest.
+	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster
+	// is to hold the object again and still has that copy, the hub takes it back, whatever apply.adoption says, and drops
+	// the entry. At most 64; one more drops the oldest.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -318,7 +321,8 @@ type BindingStatus struct {
 // MostOrphaned bounds BindingStatus.Orphaned.
 const MostOrphaned = 64
 
-// OrphanedCopy is a copy that the hub left on a cluster. Only the cluster's server gives out UIDs, so no mark on an object of the cluster stands for one.
+// OrphanedCopy is a copy that the hub left on a cluster. Only the cluster's server gives out UIDs, so no mark on an
+// object of the cluster stands for one.
 type OrphanedCopy struct {
 	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps it, under any name.
 	// +required
@@ -333,7 +337,8 @@ type OrphanedCopy struct {
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 
-	// digest of the manifest that the copy was last confirmed to hold. It tells an edit since then from a change of the hub object. Unset: not known.
+	// digest of the manifest that the copy was last confirmed to hold. It tells an edit since then from a change of the
+	// hub object. Unset: not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
@@ -345,7 +350,8 @@ type OrphanedCopy struct {
 
 // DecisionStatus says why clusters were chosen or not.
 type DecisionStatus struct {
-	// reasons of the clusters that were chosen, if the placement spreads or the reason is another one than Scheduled. At most 100.
+	// reasons of the clusters that were chosen, if the placement spreads or the reason is another one than Scheduled. At
+	// most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster

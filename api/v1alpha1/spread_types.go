@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SpreadPolicy says how many of the selected clusters hold an object, and which. A cluster that holds it keeps it while it may.
+// SpreadPolicy says how many of the selected clusters hold an object, and which. A cluster that holds it keeps it while
+// it may.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.numberOfClusters) || !has(self.topologySpreadConstraints) || self.topologySpreadConstraints.all(c, !has(c.minDomains) || c.minDomains <= self.numberOfClusters)",message="minDomains must not exceed numberOfClusters"
 type SpreadPolicy struct {
@@ -12,15 +13,16 @@ type SpreadPolicy struct {
 	// +kubebuilder:validation:Maximum=2000
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// topologySpreadConstraints bound how the clusters spread over regions, zones, or the values of any other label. All hold;
-	// what an earlier one asks for is looked after first. At most 8.
+	// topologySpreadConstraints bound how the clusters spread over regions, zones, or the values of any other label. All
+	// hold; what an earlier one asks for is looked after first. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, d.topologyKey == c.topologyKey))",message="topologyKeys must be unique"
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// preferences add to the score of the clusters that they select; the cluster of the highest score is chosen first. At most 32.
+	// preferences add to the score of the clusters that they select; the cluster of the highest score is chosen first. At
+	// most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -33,8 +35,9 @@ type SpreadPolicy struct {
 	// +kubebuilder:validation:MaxItems=8
 	Scores []WeighedScore `json:"scores,omitempty"`
 
-	// affinityGroups are tried in order: one group holds the object, the first whose clusters satisfy everything else. The group
-	// that holds it keeps it as long as its selected clusters could. At most 16. Unset: all selected clusters are one group.
+	// affinityGroups are tried in order: one group holds the object, the first whose clusters satisfy everything else. The
+	// group that holds it keeps it as long as its selected clusters could. At most 16. Unset: all selected clusters are
+	// one group.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -63,8 +66,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.minDomains) || has(self.maxDomains) || has(self.clustersPerDomain) || has(self.maxSkew)",message="set minDomains, maxDomains, clustersPerDomain or maxSkew"
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || !has(self.maxDomains) || self.minDomains <= self.maxDomains",message="minDomains must not exceed maxDomains"
 type TopologySpreadConstraint struct {
-	// topologyKey is a label of clusters, such as topology.kubernetes.io/region. A cluster without it gets no new objects, unless
-	// whenUnsatisfiable is ScheduleAnyway.
+	// topologyKey is a label of clusters, such as topology.kubernetes.io/region. A cluster without it gets no new objects,
+	// unless whenUnsatisfiable is ScheduleAnyway.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -88,8 +91,8 @@ type TopologySpreadConstraint struct {
 	// +kubebuilder:validation:Maximum=2000
 	ClustersPerDomain *int32 `json:"clustersPerDomain,omitempty"`
 
-	// maxSkew is how many clusters more than any other domain with a cluster that can take the object a domain may have. It bounds
-	// what is added; it takes no object away unless rebalance is Always. Unset: any.
+	// maxSkew is how many clusters more than any other domain with a cluster that can take the object a domain may have.
+	// It bounds what is added; it takes no object away unless rebalance is Always. Unset: any.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
@@ -127,10 +130,11 @@ type ClusterPreference struct {
 type ScoreName string
 
 const (
-	// ScoreAvailableCapacity is 100 for the cluster with the most allocatable CPU and memory on ready, schedulable nodes, 0 for one with
-	// none, in steps of 10.
+	// ScoreAvailableCapacity is 100 for the cluster with the most allocatable CPU and memory on ready, schedulable nodes,
+	// 0 for one with none, in steps of 10.
 	ScoreAvailableCapacity ScoreName = "AvailableCapacity"
-	// ScoreFewestObjects is 100 for a cluster to which the hub sends no other object, 0 for the one with the most, in steps of 10.
+	// ScoreFewestObjects is 100 for a cluster to which the hub sends no other object, 0 for the one with the most, in
+	// steps of 10.
 	ScoreFewestObjects ScoreName = "FewestObjects"
 )
 

@@ -1,6 +1,7 @@
 package v1alpha1
 
-// StatusAggregation says how the copies of an object are judged, how their statuses are merged, and where the merged status goes.
+// StatusAggregation says how the copies of an object are judged, how their statuses are merged, and where the merged
+// status goes.
 type StatusAggregation struct {
 	// mode is OnObject or BindingOnly. Default OnObject, for custom resources, and for Deployments, StatefulSets,
 	// DaemonSets and ReplicaSets on a hub without controllers; every other kind is always BindingOnly.
@@ -8,15 +9,17 @@ type StatusAggregation struct {
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`
 
-	// healthExpression in CEL judges a copy, over object, which is the copy as the member has it: "object.status.state == 'running'".
-	// It gives a bool (true is Healthy, false Degraded), one of the strings Healthy, Progressing, Degraded and Unknown, or a map
-	// with such a string as health and a text as message. Unset: health follows from the conventions of status fields.
+	// healthExpression in CEL judges a copy, over object, which is the copy as the member has it: "object.status.state ==
+	// 'running'". It gives a bool (true is Healthy, false Degraded), one of the strings Healthy, Progressing, Degraded and
+	// Unknown, or a map with such a string as health and a text as message. Unset: health follows from the conventions of
+	// status fields.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	HealthExpression string `json:"healthExpression,omitempty"`
 
-	// reducers merge status fields that the hub leaves out by itself, or merge them in another way. At most 16; no path may be below another one.
+	// reducers merge status fields that the hub leaves out by itself, or merge them in another way. At most 16; no path
+	// may be below another one.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -24,8 +27,8 @@ type StatusAggregation struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.path.startsWith(a.path + '/')))",message="no path may be below another one"
 	Reducers []StatusReducer `json:"reducers,omitempty"`
 
-	// conditionPolarity says of condition types whether True or False is their good value, where the hub does not know it or takes
-	// it for something else. At most 32.
+	// conditionPolarity says of condition types whether True or False is their good value, where the hub does not know it
+	// or takes it for something else. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -48,8 +51,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.expression) == (self.reducer == 'CEL')",message="expression is for reducer CEL, which needs one"
 type StatusReducer struct {
-	// path is a JSON pointer (RFC 6901) to the field, such as /status/storage/used. It names keys of objects only, not places in lists.
-	// Conditions and generations have rules of their own.
+	// path is a JSON pointer (RFC 6901) to the field, such as /status/storage/used. It names keys of objects only, not
+	// places in lists. Conditions and generations have rules of their own.
 	// +required
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^/status(/([^/~]|~[01])+)+$`
@@ -60,8 +63,8 @@ type StatusReducer struct {
 	// +required
 	Reducer Reducer `json:"reducer"`
 
-	// expression of reducer CEL, over values, a list of {cluster, value} of the clusters that report the field, sorted by cluster: "values.map(v, v.value).max()".
-	// What it gives has to be as the schema wants the field.
+	// expression of reducer CEL, over values, a list of {cluster, value} of the clusters that report the field, sorted by
+	// cluster: "values.map(v, v.value).max()". What it gives has to be as the schema wants the field.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -59,8 +59,8 @@ func TestUpdating(t *testing.T) {
 	}
 }
 
-// Today there is one type of connection, and a schema that has no other word answers before the rules do. So the rules are
-// tried on a copy of the CRD that knows the next word.
+// Today there is one type of connection, and a schema that has no other word answers before the rules do. So the rules
+// are tried on a copy of the CRD that knows the next word.
 func TestTheRulesOfAConnectionHoldForTypesToCome(t *testing.T) {
 	c := connect(t)
 	crd := readCRD(t, filepath.Join(crdFolder, "hanse.dev_memberclusters.yaml"))

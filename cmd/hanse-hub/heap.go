@@ -10,9 +10,9 @@ import (
 // leastGrowth is what the heap may grow by, in bytes, before it is collected.
 const leastGrowth = 64 << 20
 
-// collectSmallHeapsLess lets a heap that is smaller than growth grow by that much between two collections instead of only doubling:
-// the 30 MiB that a small fleet needs would be collected several times a second under load. A larger heap may double, as ever. The
-// environment variable GOGC, if it is set, holds instead.
+// collectSmallHeapsLess lets a heap that is smaller than growth grow by that much between two collections instead of
+// only doubling: the 30 MiB that a small fleet needs would be collected several times a second under load. A larger
+// heap may double, as ever. The environment variable GOGC, if it is set, holds instead.
 func collectSmallHeapsLess(growth uint64) {
 	if os.Getenv("GOGC") != "" {
 		return

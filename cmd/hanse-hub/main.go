@@ -102,7 +102,8 @@ func run() error {
 	return hub.Run(signals.SetupSignalHandler(), config, o)
 }
 
-// useProxy sets the proxy of all connections: that of the environment or, unless a kubeconfig names one for the hub's API server, none.
+// useProxy sets the proxy of all connections: that of the environment or, unless a kubeconfig names one for the hub's
+// API server, none.
 func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	if fromEnvironment {
 		o.Proxy = http.ProxyFromEnvironment

@@ -1,19 +1,23 @@
-// Package admission reviews policies before the hub's API server takes them: what no CRD can say of them, and whether their author may ask
-// for it.
+// Package admission reviews policies before the hub's API server takes them: what no CRD can say of them, and whether
+// their author may ask for it.
 //
-//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go). That comes first: who has
-//     none costs no more than these questions. No author and no namespace takes the turns of all others (hub/turns).
+//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go). That
+//     comes first: who has none costs no more than these questions. No author and no namespace takes the turns of all
+//     others (hub/turns).
 //   - A policy must be readable: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
-//   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is, or is to go, and
-//     compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy is not its fault.
+//   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is,
+//     or is to go, and compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy
+//     is not its fault.
 //
 // A change that leaves the spec alone is not reviewed, and neither is a deletion.
 //
-// What a review says may be read by whoever can reach the port and knows its path, who need not be the API server. So it never shows a value of an object,
-// nor a key of a map: only those that the policy itself holds are shown, and what the schema names, and of a Secret the latter alone.
+// What a review says may be read by whoever can reach the port and knows its path, who need not be the API server. So
+// it never shows a value of an object, nor a key of a map: only those that the policy itself holds are shown, and what
+// the schema names, and of a Secret the latter alone.
 //
-// The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would break is not sent
-// (hub/policystatus, hub/dispatch). Only the rights of the author cannot be asked for later: nobody knows any more who that was.
+// The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would
+// break is not sent (hub/policystatus, hub/dispatch). Only the rights of the author cannot be asked for later: nobody
+// knows any more who that was.
 package admission
 
 import (
@@ -54,7 +58,8 @@ const (
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors and mostNames are what the definitions of policies allow. An API server asks about no policy with more.
+	// mostSelectors and mostNames are what the definitions of policies allow. An API server asks about no policy with
+	// more.
 	mostSelectors = 64
 	mostNames     = 1000
 )

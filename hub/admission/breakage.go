@@ -260,7 +260,8 @@ func (t *trial) targets(o selectedObject) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.clusters[name]) })
 }
 
-// applies says whether a rule of the policy changes something in the cluster. One that cannot be read there counts: rendering says why.
+// applies says whether a rule of the policy changes something in the cluster. One that cannot be read there counts:
+// rendering says why.
 func (t *trial) applies(cluster overrides.Cluster) bool {
 	rules := t.policy.OverrideSpec().Rules
 	for i := range rules {
@@ -283,7 +284,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	where := fmt.Sprintf("%s in cluster %s: ", o.ObjectIdentity, name)
 	result, err := prepared.Render(t.clusters[name], with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// Others may change first, and bindings and policies say so as long as it lasts. What the policy sets by itself is to fit.
+		// Others may change first, and bindings and policies say so as long as it lasts. What the policy sets by itself is to
+		// fit.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(t.clusters[name], with, divided)
@@ -315,7 +317,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe notes why the manifest that the policy makes would not be written: its kind or type is refused, or Pod Security is violated.
+// unsafe notes why the manifest that the policy makes would not be written: its kind or type is refused, or Pod
+// Security is violated.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
 		return
@@ -334,7 +337,8 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed sorts out whose fault it is that an object cannot be rendered. What a placement divides is a warning, as a conflict is.
+// failed sorts out whose fault it is that an object cannot be rendered. What a placement divides is a warning, as a
+// conflict is.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {
@@ -349,8 +353,8 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown is a fault without a value or a key that is not the policy's. An expression may choose the keys of a map, and put the value of a
-// field there.
+// shown is a fault without a value or a key that is not the policy's. An expression may choose the keys of a map, and
+// put the value of a field there.
 func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {

@@ -61,8 +61,8 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 	return out, nil
 }
 
-// resource of a selected kind. One that the hub does not serve yet, as every kind of a group, needs the rights on all resources of the
-// group.
+// resource of a selected kind. One that the hub does not serve yet, as every kind of a group, needs the rights on all
+// resources of the group.
 func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	if s.Kind == "*" {
 		return "*", nil
@@ -104,8 +104,8 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 	return out
 }
 
-// placing is the right to place objects on the clusters that ask for it and that the names and labels of a placement select. What its expression
-// says of a cluster may change, so it is not asked.
+// placing is the right to place objects on the clusters that ask for it and that the names and labels of a placement
+// select. What its expression says of a cluster may change, so it is not asked.
 func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
 	labelled, err := metav1.LabelSelectorAsSelector(selection.LabelSelector)
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	return out, nil
 }
 
-// overriding are the rights to change what is placed. Whoever may change RBAC or admission of members must be allowed to do on the hub
-// what the hub asks of those who change these directly: escalate roles, and bind them.
+// overriding are the rights to change what is placed. Whoever may change RBAC or admission of members must be allowed
+// to do on the hub what the hub asks of those who change these directly: escalate roles, and bind them.
 func overriding(p hubv1.OverridePolicyObject) []need {
 	namespace := p.GetNamespace()
 	out := []need{{why: whyOverride, attributes: authorizationv1.ResourceAttributes{

@@ -1,17 +1,20 @@
 // Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and
 // Prometheus the hub whose metrics it reads; and the path by which the hub knows who may ask (path.go).
 //
-// The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the webhooks of one
-// ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is missing, so that no replica waits for
-// another one; where two write at the same time, the later one is refused and reads what the first wrote.
+// The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the
+// webhooks of one ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is
+// missing, so that no replica waits for another one; where two write at the same time, the later one is refused and
+// reads what the first wrote.
 //   - The CA signs one certificate, and its key is thrown away: nobody can sign another one with what is in the Secret.
-//   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for as long as that
-//     lasts. So a replica may serve the old one for a while, and nothing has to happen at the same moment.
-//   - A certificate is served only when its CA is in the configuration. Without a configuration nobody calls, and it is served at once: who
-//     deletes it, to be rid of a webhook in the way, keeps hubs that start.
+//   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for
+//     as long as that lasts. So a replica may serve the old one for a while, and nothing has to happen at the same
+//     moment.
+//   - A certificate is served only when its CA is in the configuration. Without a configuration nobody calls, and it is
+//     served at once: who deletes it, to be rid of a webhook in the way, keeps hubs that start.
 //
-// Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads every webhook
-// configuration, keeps all Secrets of the namespace once more and ends the process when the file does not come in time.
+// Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads
+// every webhook configuration, keeps all Secrets of the namespace once more and ends the process when the file does not
+// come in time.
 package certificate
 
 import (
@@ -55,7 +58,8 @@ type Options struct {
 	// Reader reads uncached, Client writes.
 	Reader client.Reader
 	Client client.Client
-	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a wider role.
+	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a
+	// wider role.
 	Secret types.NamespacedName
 	// Configuration is the name of the ValidatingWebhookConfiguration. Empty means that there is no webhook.
 	Configuration string

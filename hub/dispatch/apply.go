@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -19,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will come, or
-// the time that the outcome names.
+// apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will
+// come, or the time that the outcome names.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: of an object that changes now it is the older one
 	template, ok := r.template()
@@ -69,7 +68,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template is the hub object, if this binding speaks of it as it is now; otherwise hub/schedule decides what that means.
+// template is the hub object, if this binding speaks of it as it is now; otherwise hub/schedule decides what that
+// means.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -149,14 +149,15 @@ func (r *run) watch(mem memory, gvk schema.GroupVersionKind) memory {
 }
 
 const (
-	// backWithin is how long our own write may take to come back by the watch. Then the cluster is asked: one that was restored
-	// from a backup never shows it.
+	// backWithin is how long our own write may take to come back by the watch. Then the cluster is asked: one that was
+	// restored from a backup never shows it.
 	backWithin = 10 * time.Second
-	// listWithin is how long the first list of a kind is awaited. Then each object is asked for: a kind that cannot be listed has
-	// a reason, which the answer names.
+	// listWithin is how long the first list of a kind is awaited. Then each object is asked for: a kind that cannot be
+	// listed has a reason, which the answer names.
 	listWithin = 30 * time.Second
-	// perAsked is the time between two copies that are asked for since the list of their kind did not come. They were in order before this start, and
-	// nobody waits for them; thousands at one moment, each of which changes rows and statuses, would hold up what others wait for.
+	// perAsked is the time between two copies that are asked for since the list of their kind did not come. They were in
+	// order before this start, and nobody waits for them; thousands at one moment, each of which changes rows and
+	// statuses, would hold up what others wait for.
 	perAsked = 100 * time.Millisecond
 )
 
@@ -166,7 +167,8 @@ type sight struct {
 	found, synced bool
 }
 
-// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the copy.
+// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the
+// copy.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	var seen sight
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
@@ -204,10 +206,11 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// due is how long our own write of what is wanted may still take to come back by the watch; not positive if none is awaited.
+// due is how long our own write of what is wanted may still take to come back by the watch; not positive if none is
+// awaited.
 func (r *run) due(seen sight, w *wanted) time.Duration {
 	last := w.memory.last
-	notBack := (!seen.found && !seen.synced) || (seen.found && older(seen.ResourceVersion, last.ResourceVersion))
+	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
 	if last.ResourceVersion == "" || last.Digest != w.digest || !notBack {
 		return 0
 	}
@@ -285,7 +288,8 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 	return in
 }
 
-// leftHere is the copy that the hub left on this cluster: by a withdrawal that the binding tells of, or by one that this process made just now.
+// leftHere is the copy that the hub left on this cluster: by a withdrawal that the binding tells of, or by one that
+// this process made just now.
 func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	if just := w.memory.last.Orphaned; just != nil {
 		return just
@@ -327,17 +331,11 @@ func (r *run) settled(seen sight, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
-// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written: by nothing but a read can be
-// decided on one that a later state of the hub wrote.
+// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written: by
+// nothing but a read can be decided on one that a later state of the hub wrote.
 func (r *run) asConfirmed(seen sight, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)
-}
-
-// older is false if the two cannot be compared: then the write is repeated, which changes nothing.
-func older(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c < 0
 }
 
 func orDefault[T ~string](v, unset T) T {

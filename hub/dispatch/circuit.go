@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// failuresInARow open the circuit if the last good answer is more than slowCall ago. Of a member that fails a share of its calls only the
-	// pace is lowered.
+	// failuresInARow open the circuit if the last good answer is more than slowCall ago. Of a member that fails a share of
+	// its calls only the pace is lowered.
 	failuresInARow = 5
 	pauseFirst     = 200 * time.Millisecond
 	pauseMost      = 60 * time.Second
 )
 
-// circuit keeps calls from a member that fails all of them, or asks for a pause: while it is open, keys are held and one call
-// at a time is tried, after growing pauses or when the member said. The first that succeeds closes it and lets all go on.
+// circuit keeps calls from a member that fails all of them, or asks for a pause: while it is open, keys are held and
+// one call at a time is tried, after growing pauses or when the member said. The first that succeeds closes it and lets
+// all go on.
 //
 // A kind that has not failed yet is tried at once all the same: what fails may be one kind's doing.
 type circuit struct {
@@ -114,7 +115,8 @@ func (w *waiting) hold(k heldKey) {
 	w.held[k.key] = k
 }
 
-// take returns the held key that is to be tried next: one that did not fail before one that did, then by priority, then the oldest.
+// take returns the held key that is to be tried next: one that did not fail before one that did, then by priority, then
+// the oldest.
 func (w *waiting) take() (k heldKey, ok bool) {
 	for _, h := range w.held {
 		if !ok || sooner(h, k) {
@@ -171,8 +173,8 @@ func (w *waiting) release() []due {
 	return inOrder(out)
 }
 
-// isFault says that an outcome tells of the member rather than of the object: no answer, a server error, or too many requests. A
-// webhook that fails is no fault of the member's: it is called for some objects only.
+// isFault says that an outcome tells of the member rather than of the object: no answer, a server error, or too many
+// requests. A webhook that fails is no fault of the member's: it is called for some objects only.
 func isFault(o member.Outcome) bool {
 	switch o.Reason {
 	case hubv1.ReasonUnreachable, hubv1.ReasonThrottled:
@@ -183,7 +185,8 @@ func isFault(o member.Outcome) bool {
 	return false
 }
 
-// heldMessage is the same for as long as the circuit is open: each try would change it otherwise, and with it every row.
+// heldMessage is the same for as long as the circuit is open: each try would change it otherwise, and with it every
+// row.
 func (c *circuit) heldMessage() string {
 	if c.last.Reason == hubv1.ReasonThrottled {
 		return "waits with all writes to the cluster until it takes requests again: " + c.last.Message

@@ -83,7 +83,8 @@ func TestTheCircuitOpensWhenTheMemberFails(t *testing.T) {
 	}
 }
 
-// TestAShareOfFailuresOpensNoCircuit has a member that fails calls by chance, a hundred of which are made in a second, and then all of them.
+// TestAShareOfFailuresOpensNoCircuit has a member that fails calls by chance, a hundred of which are made in a second,
+// and then all of them.
 func TestAShareOfFailuresOpensNoCircuit(t *testing.T) {
 	for _, percent := range []int{10, 50, 75} {
 		chance := rand.New(rand.NewPCG(1, uint64(percent)))

@@ -5,9 +5,9 @@
 // slow, hung or throttling member costs its own rows only. A key is a binding; an event carries nothing else, and each
 // run reads everything again.
 //
-// Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the rest; withdrawals the
-// other way round. A change that is made now overtakes a replay. How much a member is asked at once follows how it answers, see gate:
-// fewer at a time while it is slow, a pause while it fails or asks for one.
+// Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
+// rest; withdrawals the other way round. A change that is made now overtakes a replay. How much a member is asked at
+// once follows how it answers, see gate: fewer at a time while it is slow, a pause while it fails or asks for one.
 //
 // A member that is away has no queue: its rows are the business of hub/report, and all its keys are queued anew when it
 // is back.
@@ -142,8 +142,8 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	d.WakeCluster(ctx, cluster)
 }
 
-// WakeCluster queues every binding that names the cluster, and those that named it when it was last there, behind whatever
-// changes now.
+// WakeCluster queues every binding that names the cluster, and those that named it when it was last there, behind
+// whatever changes now.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
@@ -151,8 +151,8 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind behind whatever changes now, for one cluster, that serves the kind now or no longer or whose copies
-// have been read, or for all targets: the hub's objects have been read.
+// WakeKind queues the bindings of one kind behind whatever changes now, for one cluster, that serves the kind now or no
+// longer or whose copies have been read, or for all targets: the hub's objects have been read.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
@@ -168,7 +168,8 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// WakeOlder queues the bindings with a copy that is held since a later state of the hub wrote it: the epochs were accepted.
+// WakeOlder queues the bindings with a copy that is held since a later state of the hub wrote it: the epochs were
+// accepted.
 func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
@@ -182,8 +183,9 @@ func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen
 	}
 }
 
-// Backlog is the number of changes that wait to be brought to members, or were brought there within about the last 0.4 s: a burst
-// that is dealt with as it comes is one, too. Replays do not count, and no member that is slow or does not answer.
+// Backlog is the number of changes that wait to be brought to members, or were brought there within about the last 0.4
+// s: a burst that is dealt with as it comes is one, too. Replays do not count, and no member that is slow or does not
+// answer.
 func (d *Dispatcher) Backlog() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -210,7 +212,8 @@ func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
 	}
 }
 
-// wakeWhere queues the bindings that match, for one cluster or for all their targets, in the order in which they are to go.
+// wakeWhere queues the bindings that match, for one cluster or for all their targets, in the order in which they are to
+// go.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	fightCalm   = 30 * time.Second
 )
 
-// fights counts how often a member object had to be corrected, so that two controllers that want different values do not
-// write for ever at full speed.
+// fights counts how often a member object had to be corrected, so that two controllers that want different values do
+// not write for ever at full speed.
 type fights struct {
 	clock clock.PassiveClock
 
@@ -68,7 +68,8 @@ func (f *fights) wait(key types.NamespacedName) (time.Duration, member.FieldDrif
 	return max(0, last.Add(fightCalm).Sub(now)), r.over
 }
 
-// contested says whether there is a fight, and over which field. It holds on while the next correction is not held back any more.
+// contested says whether there is a fight, and over which field. It holds on while the next correction is not held back
+// any more.
 func (f *fights) contested(key types.NamespacedName) (over member.FieldDrift, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

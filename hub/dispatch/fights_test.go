@@ -48,25 +48,6 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 	}
 }
 
-func TestOnlyAnOlderResourceVersionIsOlder(t *testing.T) {
-	tests := map[string]struct {
-		a, b string
-		want bool
-	}{
-		"a smaller number": {a: "9", b: "10", want: true},
-		"the same":         {a: "10", b: "10"},
-		"a larger number":  {a: "11", b: "10"},
-		"one that is no number cannot be told apart": {a: "x", b: "10"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := older(tc.a, tc.b); got != tc.want {
-				t.Errorf("older(%q, %q) = %v", tc.a, tc.b, got)
-			}
-		})
-	}
-}
-
 func TestOnlyPodSecurityLabelsTravelToANamespaceMadeOnDemand(t *testing.T) {
 	got := podSecurity(map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "team": "a"})
 	if diff := cmp.Diff(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, got); diff != "" {

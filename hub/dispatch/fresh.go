@@ -15,12 +15,12 @@ import (
 // freshFor is how long ago an uncached read of a binding may have begun that a withdrawal relies on.
 const freshFor = time.Second
 
-// freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued together for all
-// members.
+// freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued
+// together for all members.
 //
-// What a shared read shows is never older than the decision that a run acts on, because an older generation than the cached one is
-// not taken. What it may miss is a change of the last second that the cache does not show either. A read for each member alone has the
-// same gap, between its answer and the member's.
+// What a shared read shows is never older than the decision that a run acts on, because an older generation than the
+// cached one is not taken. What it may miss is a change of the last second that the cache does not show either. A read
+// for each member alone has the same gap, between its answer and the member's.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -39,7 +39,8 @@ type freshRead struct {
 	err     error
 }
 
-// get returns the binding as the API server has it; it is shared and must not be changed. It is not older than the cached one.
+// get returns the binding as the API server has it; it is shared and must not be changed. It is not older than the
+// cached one.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
 	if r := f.begun(key); r != nil {

@@ -18,11 +18,12 @@ import (
 )
 
 // gate is a member's queue as its workers see it. It hands out a key only
-//   - while fewer are at work than the member's pace allows, so that the order among those that wait is decided as late as possible;
+//   - while fewer are at work than the member's pace allows, so that the order among those that wait is decided as late
+//     as possible;
 //   - when no key is at work that has to go before it, see rank.
 //
-// A worker that is about to call the member asks it again: the circuit may be open. Then the key is held here, without a timer of its
-// own, and the worker goes on with others.
+// A worker that is about to call the member asks it again: the circuit may be open. Then the key is held here, without
+// a timer of its own, and the worker goes on with others.
 type gate struct {
 	priorityqueue.PriorityQueue[types.NamespacedName] // set when the queue is made
 
@@ -104,8 +105,9 @@ func (g *gate) Get() (types.NamespacedName, bool) {
 	return key, shutdown
 }
 
-// backlog is the number of changes that wait for a worker, or were brought to the member within about latelyFor. It is 0 for a
-// member that is slow or does not answer: nobody needs to wait for those. One that has just gone silent is known by its calls.
+// backlog is the number of changes that wait for a worker, or were brought to the member within about latelyFor. It is
+// 0 for a member that is slow or does not answer: nobody needs to wait for those. One that has just gone silent is
+// known by its calls.
 func (g *gate) backlog() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +119,8 @@ func (g *gate) backlog() int {
 	return g.Len() + g.lately.count(now)
 }
 
-// latelyFor is within what time calls count as one burst. At a steady rate as many count as are made in that time: 32 of 80 a second.
+// latelyFor is within what time calls count as one burst. At a steady rate as many count as are made in that time: 32
+// of 80 a second.
 const latelyFor = 400 * time.Millisecond
 
 // lately counts what happened within about latelyFor: what is older counts for less, by half after 0.7 of it.
@@ -158,8 +161,9 @@ func (g *gate) Done(key types.NamespacedName) {
 	g.PriorityQueue.Done(key)
 }
 
-// ShutDown implements workqueue.TypedInterface. A worker that waits for a key is given one first, and shuts the queue down: if that
-// goes away while the queue hands out a key, the queue blocks for ever with its lock, and every worker that is done with a key with it.
+// ShutDown implements workqueue.TypedInterface. A worker that waits for a key is given one first, and shuts the queue
+// down: if that goes away while the queue hands out a key, the queue blocks for ever with its lock, and every worker
+// that is done with a key with it.
 func (g *gate) ShutDown() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,8 +179,8 @@ func (g *gate) ShutDown() {
 	g.PriorityQueue.ShutDown()
 }
 
-// enter asks to call the member for a key. If that may not be now, the key is held and the outcome for its row comes back. The namespace is the one that the
-// call needs, or empty.
+// enter asks to call the member for a key. If that may not be now, the key is held and the outcome for its row comes
+// back. The namespace is the one that the call needs, or empty.
 func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind, namespace string) (o member.Outcome, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,8 +197,8 @@ func (g *gate) enter(key types.NamespacedName, kind schema.GroupKind, namespace 
 	return outcome(metav1.ConditionUnknown, g.circuit.last.Reason, "%s", g.circuit.heldMessage()), false
 }
 
-// call calls the member for a key that has entered. held is true if the key is kept here until it goes on by itself, because the circuit is open or its
-// namespace cannot hold objects now.
+// call calls the member for a key that has entered. held is true if the key is kept here until it goes on by itself,
+// because the circuit is open or its namespace cannot hold objects now.
 func (g *gate) call(
 	ctx context.Context, key types.NamespacedName, kind schema.GroupKind, namespace string, f func(context.Context) member.Outcome,
 ) (o member.Outcome, held bool) {
@@ -263,7 +267,8 @@ func (g *gate) requeueAll(w *waiting) {
 	}
 }
 
-// plan makes sure that a key is queued as the next trial while the circuit is open, and one for each namespace that is waited for.
+// plan makes sure that a key is queued as the next trial while the circuit is open, and one for each namespace that is
+// waited for.
 func (g *gate) plan() {
 	if g.circuit.open && !g.circuit.trying {
 		g.try(&g.circuit.waiting, g.circuit.until)

@@ -135,8 +135,8 @@ func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	}
 }
 
-// TestFewerAreAtWorkForAMemberThatIsSlow has a member that answers well and late, as seen on the test's clock: what counts is how
-// long a call took.
+// TestFewerAreAtWorkForAMemberThatIsSlow has a member that answers well and late, as seen on the test's clock: what
+// counts is how long a call took.
 func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)

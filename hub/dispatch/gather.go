@@ -54,7 +54,8 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 	return err == nil, nil
 }
 
-// policy is the part of the placement that says how to write. When the placement is gone, what the binding has kept of it holds.
+// policy is the part of the placement that says how to write. When the placement is gone, what the binding has kept of
+// it holds.
 func (r *run) policy() hubv1.PlacementSpec {
 	if r.placement == nil {
 		return hubv1.LastSettings(r.binding)

@@ -174,7 +174,8 @@ func (s *served) eventually(check func() string) {
 	eventually(s.T, 20*time.Second, check)
 }
 
-// One after the other a label, the version and the capacity of a cluster change. Each time the member is given what reads it, once, and nothing else.
+// One after the other a label, the version and the capacity of a cluster change. Each time the member is given what
+// reads it, once, and nothing else.
 func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	s := serve(t)
 	s.do(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))

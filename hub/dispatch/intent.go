@@ -6,38 +6,79 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Intent is what the hub would bring to a cluster for an object that is sent there, made as for a write and written nowhere. The policies
-// stand in for those of their name and kind, or are added. stop says why the hub would write nothing; without a manifest in the intent
-// there is also nothing that it would write. An error means that the hub could not be read, or member.ErrNotConnected.
-func (d *Dispatcher) Intent(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (in member.ApplyIntent, stop *member.Outcome, err error) {
-	cl, err := d.opts.Fleet.Get(cluster)
-	if err != nil {
-		return in, nil, err
+// Intent is what the hub would bring to a cluster for an object that is sent there, made as for a write and written
+// nowhere. The policies stand in for those of their name and kind, or are added. stop says why the hub would write
+// nothing; without a manifest in the intent there is also nothing that it would write. An error means that the hub
+// could not be read, or member.ErrNotConnected.
+func (d *Dispatcher) Intent(
+	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
+) (in member.ApplyIntent, stop *member.Outcome, err error) {
+	r, stop, err := d.sent(ctx, cluster, object)
+	if r == nil {
+		return in, stop, err
 	}
-	q := d.queue(cluster)
-	if q == nil {
-		return in, nil, fmt.Errorf("cluster %q: %w", cluster, member.ErrNotConnected)
-	}
-	key := object.BindingKey()
-	binding := hubv1.NewBinding(key)
-	if err := d.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
-		return in, nil, fmt.Errorf("reading binding %s: %w", key, err)
-	}
-	target := binding.BindingSpec().Target(cluster)
-	if target == nil || target.State == hubv1.TargetAbsent {
-		return in, refused(hubv1.ReasonWithdrawn, errNotSent), nil
-	}
-	r := &run{queue: q, cluster: cl, key: key, binding: binding, target: target, instead: policies}
+	r.instead = policies
 	if err := r.gather(ctx); err != nil {
 		return in, nil, err
 	}
 	return r.intended(ctx)
+}
+
+// Adopt takes over the object with this UID, which is on the cluster and not Hanse's, for a user who may do so.
+// Adoption stands in for that of the placement, for this once: from then on the object is a copy. The outcome says what
+// came of it. An error is as that of Intent.
+func (d *Dispatcher) Adopt(
+	ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
+) (member.Outcome, error) {
+	r, stop, err := d.sent(ctx, cluster, object)
+	if r == nil {
+		return ptr.Deref(stop, member.Outcome{}), err
+	}
+	if err := r.gather(ctx); err != nil {
+		return member.Outcome{}, err
+	}
+	in, stop, err := r.intended(ctx)
+	if err != nil || stop != nil {
+		return ptr.Deref(stop, member.Outcome{}), err
+	}
+	r.useEpoch(ctx)
+	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
+	o := r.cluster.Apply(ctx, in)
+	r.queue.add(r.key, normalPriority+classFor(r.binding, r.target)) // for its row, which does not wait for the watch
+	return o, nil
+}
+
+// sent is a run for an object that is sent to a cluster, which has gathered nothing yet. Without one, stop or an error
+// says why.
+func (d *Dispatcher) sent(
+	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
+) (r *run, stop *member.Outcome, err error) {
+	cl, err := d.opts.Fleet.Get(cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	q := d.queue(cluster)
+	if q == nil {
+		return nil, nil, fmt.Errorf("cluster %q: %w", cluster, member.ErrNotConnected)
+	}
+	key := object.BindingKey()
+	binding := hubv1.NewBinding(key)
+	if err := d.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("reading binding %s: %w", key, err)
+	}
+	target := binding.BindingSpec().Target(cluster)
+	if target == nil || target.State == hubv1.TargetAbsent {
+		return nil, refused(hubv1.ReasonWithdrawn, errNotSent), nil
+	}
+	return &run{queue: q, cluster: cl, key: key, binding: binding, target: target}, nil, nil
 }
 
 var errNotSent = errors.New("the object is not sent to this cluster")

@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,5 +52,49 @@ func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
 	}
 	if in, stop, err = ask(left, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonWithdrawn || in.Manifest != nil {
 		t.Errorf("where it does not go: got %+v %+v, %v", in, stop, err)
+	}
+}
+
+// adopting remembers what it was told to take over.
+type adopting struct {
+	*fakeMember
+	told []member.ApplyIntent
+}
+
+// Apply implements member.Cluster.
+func (a *adopting) Apply(_ context.Context, in member.ApplyIntent) member.Outcome {
+	if in.Adopting != "" {
+		a.told = append(a.told, in)
+	}
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Adopted: true}
+}
+
+// Get implements member.Fleet.
+func (a *adopting) Get(string) (member.Cluster, error) { return a, nil }
+
+func TestAUserTakesAnObjectOverWhateverThePlacementSays(t *testing.T) {
+	w := newWorld(t, takes("m1"))
+	m := &adopting{fakeMember: takes("m1")}
+	w.dispatcher.opts.Fleet = m
+	w.add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "settings")
+	w.add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "leaving").Spec.Clusters[0].State = hubv1.TargetAbsent
+	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "ns", Name: "settings"}
+	adopt := func() (member.Outcome, error) {
+		return w.dispatcher.Adopt(t.Context(), "m1", id, hubv1.AdoptionIfNoDiff, "theirs")
+	}
+	if _, err := adopt(); !errors.Is(err, member.ErrNotConnected) {
+		t.Errorf("a member without a queue: got %v", err)
+	}
+	w.engage()
+	o, err := adopt()
+	if err != nil || !o.Adopted || len(m.told) != 1 {
+		t.Fatalf("got %+v, %v, told %+v", o, err, m.told)
+	}
+	if in := m.told[0]; in.Adoption != hubv1.AdoptionIfNoDiff || in.Adopting != "theirs" || in.Source.Mark.Generation == 0 || in.Owner != id {
+		t.Errorf("got %+v", in)
+	}
+	id.Name = "leaving"
+	if o, err := adopt(); err != nil || o.Reason != hubv1.ReasonWithdrawn || len(m.told) != 1 {
+		t.Errorf("an object that is withdrawn: got %+v, %v, told %+v", o, err, m.told)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends it while its workers are at work, and looks at what is
-// left. Its calls fail now and then, so that keys are held when it goes.
+// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends it while its workers are at work, and
+// looks at what is left. Its calls fail now and then, so that keys are held when it goes.
 func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	const rounds, warmUp, objects = 300, 30, 40
 	ctrl.SetLogger(logr.Discard()) // until a logger is set, all that was derived from it is kept

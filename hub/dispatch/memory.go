@@ -17,7 +17,8 @@ type memory struct {
 	last member.Outcome // of the last apply, or of the withdrawal that was confirmed
 	told time.Time      // when the cluster said so
 	gvk  schema.GroupVersionKind
-	// asked is when the cluster is asked for the copy if the first list of the kind has not come by then. Zero if that was not awaited.
+	// asked is when the cluster is asked for the copy if the first list of the kind has not come by then. Zero if that was
+	// not awaited.
 	asked time.Time
 
 	// withdrawn is the absence that the member has confirmed, nil if none or if the object was written since.
@@ -56,7 +57,8 @@ type common struct {
 	taken, adopted  bool
 }
 
-// pack leaves out of the last outcome only what it did: that it wrote, and over whom; and Newer, which comes with no outcome that is remembered.
+// pack leaves out of the last outcome only what it did: that it wrote, and over whom; and Newer, which comes with no
+// outcome that is remembered.
 func (m memory) pack() *kept {
 	o := m.last
 	return &kept{

@@ -9,14 +9,15 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A namespace that cannot hold objects is tried with one of the objects that wait for it, after pauses that grow from the first to the longest.
+// A namespace that cannot hold objects is tried with one of the objects that wait for it, after pauses that grow from
+// the first to the longest.
 const (
 	namespacePauseFirst = time.Second
 	namespacePauseMost  = 10 * time.Second
 )
 
-// namespaceWait is one wait for all keys of a namespace that cannot hold objects on the member: it is being deleted, or is missing and not made on
-// demand. One key at a time is tried. The first that finds the namespace lets all go on.
+// namespaceWait is one wait for all keys of a namespace that cannot hold objects on the member: it is being deleted, or
+// is missing and not made on demand. One key at a time is tried. The first that finds the namespace lets all go on.
 type namespaceWait struct {
 	waiting
 	until time.Time // no trial before

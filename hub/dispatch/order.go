@@ -58,7 +58,8 @@ type due struct {
 	priority int
 }
 
-// inOrder sorts keys so that each is queued after those that go before it: a worker takes the first as soon as it is there.
+// inOrder sorts keys so that each is queued after those that go before it: a worker takes the first as soon as it is
+// there.
 func inOrder(keys []due) []due {
 	slices.SortStableFunc(keys, func(a, b due) int { return cmp.Compare(b.priority, a.priority) })
 	return keys

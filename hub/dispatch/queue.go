@@ -94,7 +94,8 @@ func (q *queue) open(_ context.Context, work workqueue.TypedRateLimitingInterfac
 	return nil
 }
 
-// run works until ctx ends. It begins when the queue of the link before has ended, so that no two of them write to one cluster.
+// run works until ctx ends. It begins when the queue of the link before has ended, so that no two of them write to one
+// cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {
@@ -123,8 +124,8 @@ func (q *queue) begin(key types.NamespacedName) {
 	q.atWork[key] = nil
 }
 
-// seenAtWork keeps what is seen of a copy while its key is worked on, and is false if it is not. On a busy machine the watch brings most writes
-// before their answers come: whose doing the change is can be said when the work is done.
+// seenAtWork keeps what is seen of a copy while its key is worked on, and is false if it is not. On a busy machine the
+// watch brings most writes before their answers come: whose doing the change is can be said when the work is done.
 func (q *queue) seenAtWork(key types.NamespacedName, seen member.Observation) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,7 +193,8 @@ func (q *queue) remember(key types.NamespacedName, m memory) {
 	q.memory[key] = m.pack()
 }
 
-// addRemembered queues every key of which something is remembered, so that it is dropped if the cluster has no part in it any more.
+// addRemembered queues every key of which something is remembered, so that it is dropped if the cluster has no part in
+// it any more.
 func (q *queue) addRemembered(priority int) {
 	q.mu.Lock()
 	keys := slices.Collect(maps.Keys(q.memory))

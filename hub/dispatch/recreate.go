@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation says whether a copy that is not on the cluster is made. held says that the cluster held it as it is wanted now, and
-// nobody but the cluster took it away; finished that it was seen to run to completion. reason is empty if it is made.
+// recreation says whether a copy that is not on the cluster is made. held says that the cluster held it as it is wanted
+// now, and nobody but the cluster took it away; finished that it was seen to run to completion. reason is empty if it
+// is made.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -25,8 +26,8 @@ func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	return ""
 }
 
-// writeUnlessGone writes the copy unless it has vanished from the cluster and stays away. What its watch cannot tell, because it
-// has not listed the kind or is late, the write finds out itself: it is told to make nothing then.
+// writeUnlessGone writes the copy unless it has vanished from the cluster and stays away. What its watch cannot tell,
+// because it has not listed the kind or is late, the write finds out itself: it is told to make nothing then.
 func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	ended, finished := r.finished(w)
 	policy := orDefault(r.policy().Apply.Recreate, hubv1.RecreateUntilCompleted)
@@ -50,7 +51,8 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 	return o
 }
 
-// wasThere says that the cluster held what is wanted now when it was last looked at, and that this hub has not taken it away since.
+// wasThere says that the cluster held what is wanted now when it was last looked at, and that this hub has not taken it
+// away since.
 func (r *run) wasThere(w *wanted) bool {
 	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.memory.withdrawn != nil || w.memory.taken {
 		return false
@@ -64,7 +66,8 @@ func (r *run) wasThere(w *wanted) bool {
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
 }
 
-// finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or from the row.
+// finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or
+// from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.memory.gvk.GroupKind()
 	r.queue.mu.Lock()

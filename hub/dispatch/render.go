@@ -48,7 +48,8 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 	return result.Manifest, nil, nil
 }
 
-// divided are the numbers that this cluster has its own share of, as the binding says. decided is false if it should have one and has none.
+// divided are the numbers that this cluster has its own share of, as the binding says. decided is false if it should
+// have one and has none.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings keep what the members have in common of a template, for as long as the template is in memory: one change wakes every
-// member's queue, and where no rule applies all send the same.
+// renderings keep what the members have in common of a template, for as long as the template is in memory: one change
+// wakes every member's queue, and where no rule applies all send the same.
 type renderings struct {
 	denied []string
 	key    canonical.Key // of the digests of Secrets

@@ -36,9 +36,9 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 	return r.misfit(ctx, manifest)
 }
 
-// misfit is the outcome for a manifest in which a rule has put what the schema of the hub, or of the cluster, does not take: what runs there
-// stays as it is. What was wrong without rules is the server's to judge, as of objects that no rule changes. It is asked just before a
-// write, so that what is as it should be costs nothing.
+// misfit is the outcome for a manifest in which a rule has put what the schema of the hub, or of the cluster, does not
+// take: what runs there stays as it is. What was wrong without rules is the server's to judge, as of objects that no
+// rule changes. It is asked just before a write, so that what is as it should be costs nothing.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil

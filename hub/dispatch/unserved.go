@@ -14,8 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed is the outcome for an object with fields that the cluster does not have: what it holds stays as it is. It is looked at
-// again when the cluster's schema changes, and now and then, since of a kind that is built in no event tells.
+// notServed is the outcome for an object with fields that the cluster does not have: what it holds stays as it is. It
+// is looked at again when the cluster's schema changes, and now and then, since of a kind that is built in no event
+// tells.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)

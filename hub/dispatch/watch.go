@@ -67,7 +67,8 @@ func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.Over
 	d.wakeWhere(ctx, priority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
 }
 
-// sameSpec is false also for another object of the same name: if the watch missed the end of the first, the second comes as its change.
+// sameSpec is false also for another object of the same name: if the watch missed the end of the first, the second
+// comes as its change.
 func sameSpec(before, after client.Object) bool {
 	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration()
 }
@@ -116,8 +117,8 @@ func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.Me
 	}, after.Name)
 }
 
-// policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A cluster's nodes come and go, and most
-// objects have no part in it.
+// policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A
+// cluster's nodes come and go, and most objects have no part in it.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -148,15 +149,12 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// handler calls f with the object before and after an event, and the priority of what it wakes: what the first list brings is no news. before
-// is the zero value for an addition, after for a deletion.
+// handler calls f with the object before and after an event, and the priority of what it wakes: what the first list
+// brings is no news. before is the zero value for an addition, after for a deletion.
 func handler[T client.Object](f func(before, after T, priority int)) toolscache.ResourceEventHandler {
 	var none T
 	as := func(obj any) T {
-		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		t, _ := obj.(T)
+		t, _ := scopes.Last(obj).(T)
 		return t
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{

@@ -1,18 +1,18 @@
-// Package epochs keeps the list of the hub's epochs, by which a hub that was restored from an older backup tells the copies that it wrote
-// later, see package source.
+// Package epochs keeps the list of the hub's epochs, by which a hub that was restored from an older backup tells the
+// copies that it wrote later, see package source.
 //
-// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. A process appends one before
-// its first write to a member, unless another replica appended one since the process started, and again when the newest epoch is ten minutes old. So a
-// restored hub that works has an epoch of its own with a sequence that the forgotten ones have, too. The list costs at most six writes an hour and one
-// for each start, and none while no member is written.
+// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. A
+// process appends one before its first write to a member, unless another replica appended one since the process
+// started, and again when the newest epoch is ten minutes old. So a restored hub that works has an epoch of its own
+// with a sequence that the forgotten ones have, too. The list costs at most six writes an hour and one for each start,
+// and none while no member is written.
 //
-// Without the ConfigMap, copies get no mark. One that was deleted begins anew, and what was written before counts as known.
+// Without the ConfigMap, copies get no mark. One that was deleted begins anew, and what was written before counts as
+// known.
 package epochs
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,13 +33,13 @@ import (
 )
 
 const (
-	// lasts is how long members are written in one epoch at least. Edits of policies within the epoch that was the newest when a backup was
-	// taken cannot be told from those in the backup.
+	// lasts is how long members are written in one epoch at least. Edits of policies within the epoch that was the newest
+	// when a backup was taken cannot be told from those in the backup.
 	lasts = 10 * time.Minute
 	// lookEvery is how often a replica looks whether the newest epoch is over.
 	lookEvery = time.Minute
-	// kept is how many epochs are kept, keptWhileHeld while a copy is held that a later state of the hub wrote: that would become old
-	// with its epoch. A ConfigMap has room for about 40,000.
+	// kept is how many epochs are kept, keptWhileHeld while a copy is held that a later state of the hub wrote: that would
+	// become old with its epoch. A ConfigMap has room for about 40,000.
 	kept          = 1000
 	keptWhileHeld = 20000
 
@@ -51,7 +51,8 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap with the list. It has to be there: a hub that may create any ConfigMap of its namespace would need a wider role.
+	// ConfigMap with the list. It has to be there: a hub that may create any ConfigMap of its namespace would need a wider
+	// role.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
@@ -63,7 +64,8 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is when the newest epoch was first seen, wrote is true if a member was written since. inherited is true if it was there before this process.
+	// since is when the newest epoch was first seen, wrote is true if a member was written since. inherited is true if it
+	// was there before this process.
 	since     time.Time
 	wrote     bool
 	inherited bool
@@ -83,8 +85,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is told when the list begins anew, so that copies which were held are not any more. It is to be called
-// before Start, and must not block.
+// OnRestart registers a function that is told when the list begins anew, so that copies which were held are not any
+// more. It is to be called before Start, and must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch follows the ConfigMap.
@@ -172,8 +174,8 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the epochs for a write to a member, of which the newest goes into the mark. A process that has none of its own yet appends one first. If that
-// fails, the write is made in the epoch before, and Look tries again.
+// Use returns the epochs for a write to a member, of which the newest goes into the mark. A process that has none of
+// its own yet appends one first. If that fails, the write is made in the epoch before, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -195,8 +197,8 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= lookEvery
 }
 
-// Confirm returns the epochs as an uncached read shows them: the cache may be behind another replica. What such a read found foreign once remains so
-// until the list begins anew.
+// Confirm returns the epochs as an uncached read shows them: the cache may be behind another replica. What such a read
+// found foreign once remains so until the list begins anew.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -288,7 +290,7 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 			most = keptWhileHeld
 		}
 	}
-	l = l.Append(Random(), k.options.Clock.Now().Unix(), most)
+	l = l.Append(source.NewRandom(), k.options.Clock.Now().Unix(), most)
 	if c.Data == nil {
 		c.Data = map[string]string{}
 	}
@@ -309,13 +311,6 @@ func (k *Keeper) held(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
 	}), nil
-}
-
-// Random returns the random part of an epoch.
-func Random() string {
-	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // it never fails
-	return hex.EncodeToString(raw[:])
 }
 
 // pause waits, and is false if ctx ended.

@@ -17,7 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters they have an entry for.
+// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters they have an entry
+// for.
 const TargetIndex = "spec.clusters.name"
 
 const (
@@ -146,8 +147,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps the
-// reason for that, and if it has not been observed for long, the way to give up.
+// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps
+// the reason for that, and if it has not been observed for long, the way to give up.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)

@@ -1,18 +1,19 @@
 // Package membership turns MemberClusters and their Secrets into links, and what the links say into status.
 //
 // It decides which MemberCluster may hold a cluster, what a cluster's topology is, and when a MemberCluster that is
-// deleted may go. It does not connect (member/connect does), and it withdraws nothing: hub/schedule and hub/dispatch do,
-// and membership waits for them.
+// deleted may go. It does not connect (member/connect does), and it withdraws nothing: hub/schedule and hub/dispatch
+// do, and membership waits for them.
 //
 //   - A cluster has one MemberCluster. The one whose status names it keeps it; of two, the older.
-//   - Region and zones that were derived from nodes stay until a label says otherwise: clusters are selected by them, so
-//     that a change would move objects.
-//   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those that are there. What
-//     becomes of them is for their placements to say.
-//   - A token of hansectl's is renewed in time and its predecessor revoked when the link uses the new one. A leaving cluster's is revoked if that is asked for.
+//   - Region and zones that were derived from nodes stay until a label says otherwise: clusters are selected by them,
+//     so that a change would move objects.
+//   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those
+//     that are there. What becomes of them is for their placements to say.
+//   - A token of hansectl's is renewed in time and its predecessor revoked when the link uses the new one. A leaving
+//     cluster's is revoked if that is asked for.
 //   - A change that an operator wants to hear of is told by an event, after the status with it was written (news.go).
-//   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A link that is being
-//     made after a restart leaves the status as it is.
+//   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A
+//     link that is being made after a restart leaves the status as it is.
 package membership
 
 import (
@@ -77,8 +78,8 @@ type Reconciler struct {
 	capacityWritten, sightWritten map[string]time.Time
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not answer before its taint
-// takes objects away from it.
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not
+// answer before its taint takes objects away from it.
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
@@ -89,8 +90,8 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// CountUnclaimed sets who says how many copies on a cluster no binding claims; false if they were not counted. It is to be called before
-// SetupWithManager.
+// CountUnclaimed sets who says how many copies on a cluster no binding claims; false if they were not counted. It is to
+// be called before SetupWithManager.
 func (r *Reconciler) CountUnclaimed(count func(cluster string) (int, bool)) { r.unclaimed = count }
 
 // SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
@@ -113,8 +114,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake looks at a cluster again because its link or its replica has changed. Before the controller runs it does nothing: that looks at
-// every cluster when it starts.
+// Wake looks at a cluster again because its link or its replica has changed. Before the controller runs it does
+// nothing: that looks at every cluster when it starts.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))

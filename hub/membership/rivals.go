@@ -49,8 +49,8 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 	r.refused[cluster] = f
 }
 
-// refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another MemberCluster
-// holds it.
+// refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another
+// MemberCluster holds it.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil

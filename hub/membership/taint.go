@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// taint brings the hub's own taints in line with Ready. While the link has not been tried they stay as they are: after a restart, or when
-// another replica takes the cluster, times go on.
+// taint brings the hub's own taints in line with Ready. While the link has not been tried they stay as they are: after
+// a restart, or when another replica takes the cluster, times go on.
 func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	if !run.settled && (run.state == nil || run.state.Ready == metav1.ConditionUnknown) {
 		return ctrl.Result{}, nil
@@ -25,7 +25,8 @@ func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// silent is true for a cluster that does not answer. One that refuses credentials, shows another certificate or is throttled is up.
+// silent is true for a cluster that does not answer. One that refuses credentials, shows another certificate or is
+// throttled is up.
 func silent(c *hubv1.MemberCluster) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason == hubv1.ReasonUnreachable

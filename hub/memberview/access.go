@@ -23,8 +23,8 @@ type who struct {
 	asked []string // names of the objects, for the log
 }
 
-// identify asks the hub's API server whose token this is. It may be one for the API server itself, or one that is made for this alone.
-// A user without a token has a proof in its place.
+// identify asks the hub's API server whose token this is. It may be one for the API server itself, or one that is made
+// for this alone. A user without a token has a proof in its place.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -99,7 +99,8 @@ type placed struct {
 // longestName is that of API servers.
 const longestName = 253
 
-// find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for one that is not there.
+// find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for
+// one that is not there.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {

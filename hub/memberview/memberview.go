@@ -1,26 +1,34 @@
-// Package memberview lets users look at copies on members, and remove copies that no binding claims, through the hub,
-// which alone has credentials for members. Every replica serves it over HTTPS.
+// Package memberview lets users look at copies on members, take over objects that are there already, and remove copies
+// that no binding claims, through the hub, which alone has credentials for members. Every replica serves it over HTTPS.
 //
-//   - Nothing is changed anywhere but by Prune. What else is asked of a member are reads, and dry runs of what the hub itself would apply.
-//   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the MemberCluster, see prune.go.
-//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview), or who made a CertificateSigningRequest whose key they have,
-//     see proof.go. They need the verb view on the MemberCluster, and get
-//     on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make of it, the rights to make such
-//     policies and to change the object, see try.go. With the verb view on ResourceBindings of a namespace, users look at
-//     the objects of that namespace on every member.
-//   - Users who may view a namespace are told the facts that decide on its objects: clusters, cluster-scoped policies and
-//     override policies, without all that concerns others, see narrow.go.
-//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. Of copies without a binding only
-//     names and marks are shown, of kinds that the user may list. Values of Secrets are taken out, see redact.go.
-//   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks everything anew: replicas
-//     do not trust each other. Which certificate a replica has is in its Lease, see Transport.
-//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look at it and nobody else. The
-//     circuit of hub/dispatch is for writes: to look is most wanted while they fail.
-//   - No user and no namespace keeps the others from asking: each has a part of all turns and of those of a member. Until it is known whose token it
-//     is, and whether that user may look at the member, a request has another kind of turn for a short time, of which a peer has a part.
+//   - Nothing is changed anywhere but by Adopt and Prune. Other questions are reads of a member, and dry runs of what
+//     the hub itself would apply.
+//   - Adopt brings one object to one member as a placement with apply.adoption would, for this once. It needs the verb
+//     adopt on the MemberCluster and update on the hub object, see adopt.go.
+//   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the
+//     MemberCluster, see prune.go.
+//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview), or who made a
+//     CertificateSigningRequest whose key they have, see proof.go. They need the verb view on the MemberCluster, and
+//     get on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make
+//     of it, the rights to make such policies and to change the object, see try.go. With the verb view on
+//     ResourceBindings of a namespace, users look at the objects of that namespace on every member.
+//   - Users who may view a namespace are told the facts that decide on its objects: clusters, cluster-scoped policies
+//     and override policies, without all that concerns others, see narrow.go.
+//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. An
+//     object that is not Hanse's yet is shown to users with the verb adopt on the MemberCluster. Of copies without a
+//     binding only names and marks are shown, of kinds that the user may list. Values of Secrets are taken out, see
+//     redact.go.
+//   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks
+//     everything anew: replicas do not trust each other. Which certificate a replica has is in its Lease, see
+//     Transport.
+//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look
+//     at it and nobody else. The circuit of hub/dispatch is for writes: to look is most wanted while they fail.
+//   - No user and no namespace keeps the others from asking: each has a part of all turns and of those of a member.
+//     Until it is known whose token it is, and whether that user may look at the member, a request has another kind of
+//     turn for a short time, of which a peer has a part.
 //
-// Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind package member), who works
-// on which member (hub/shard).
+// Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind
+// package member), who works on which member (hub/shard).
 package memberview
 
 import (
@@ -32,6 +40,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -44,8 +53,8 @@ import (
 type Holder struct {
 	// Here is true if that is this replica.
 	Here bool
-	// Address, host:port, and Certificate are what the replica says of itself, see Annotations. Empty if nobody works on the member now, or
-	// if that one serves no views.
+	// Address, host:port, and Certificate are what the replica says of itself, see Annotations. Empty if nobody works on
+	// the member now, or if that one serves no views.
 	Address, Certificate string
 }
 
@@ -74,6 +83,10 @@ type Options struct {
 	Members func(cluster string) (Member, error)
 	// Intent is what the hub would apply, see dispatch.Dispatcher.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+	// Adopt takes an object of a member over, see dispatch.Dispatcher.
+	Adopt func(
+		ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
+	) (member.Outcome, error)
 	Holder func(cluster string) Holder
 	Epochs Epochs
 	// Rank is how early a kind goes to members. It leaves them in the opposite order.
@@ -136,6 +149,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Path("{cluster}", Copy), v.answer(Copy, v.copy))
 	mux.HandleFunc("POST "+Path("{cluster}", Diff), v.answer(Diff, v.diff))
+	mux.HandleFunc("POST "+Path("{cluster}", Adopt), v.answer(Adopt, v.adopt))
 	mux.HandleFunc("POST "+Path("{cluster}", Children), v.answer(Children, v.children))
 	mux.HandleFunc("POST "+Path("{cluster}", Unclaimed), v.answer(Unclaimed, v.unclaimed))
 	mux.HandleFunc("POST "+Path("{cluster}", Prune), v.answer(Prune, v.prune))
@@ -143,8 +157,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects to replicas that have one of these certificates, by their digests, and to nobody else. Names, dates and authorities do not
-// count: a replica makes its certificate when it starts, and says in its Lease which one that is, which nobody but the hub may write.
+// Transport connects to replicas that have one of these certificates, by their digests, and to nobody else. Names,
+// dates and authorities do not count: a replica makes its certificate when it starts, and says in its Lease which one
+// that is, which nobody but the hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil

@@ -149,7 +149,8 @@ func TestValuesOfSecretsAreNotShown(t *testing.T) {
 		t.Error(diff)
 	}
 	var compared memberview.DiffAnswer
-	// What the hub would write is shown as changed whether its values are those of the member or not: that would answer a guess.
+	// What the hub would write is shown as changed whether its values are those of the member or not: that would answer a
+	// guess.
 	must(t, w.ask(token, here, memberview.Diff, memberview.DiffRequest{Object: object}, &compared))
 	state := func(value string, data map[string]any) map[string]any {
 		metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": value, "kubectl.kubernetes.io/last-applied-configuration": value}}
@@ -272,6 +273,26 @@ func TestDiff(t *testing.T) {
 			if err := w.ask(author, here, memberview.Diff, request(json.RawMessage(text)), nil); !apierrors.IsBadRequest(err) {
 				t.Errorf("%s: got %v", text, err)
 			}
+		}
+	})
+	t.Run("what is not Hanse's is shown to who may adopt it", func(t *testing.T) {
+		w.members[here].preview.Unadopted = true
+		defer func() { w.members[here].preview.Unadopted = false }()
+		var answer memberview.DiffAnswer
+		must(t, w.ask(reader, here, memberview.Diff, request(), &answer))
+		if answer.Before != nil || answer.After != nil || answer.Refused == nil ||
+			answer.Refused.Reason != hubv1.ReasonAlreadyExists || !strings.Contains(answer.Refused.Message, "verb adopt") {
+			t.Errorf("without the right: got %+v", answer)
+		}
+		adopter := w.user("adopter", getAll, slices.Concat(viewAll, adoptHere))
+		answer = memberview.DiffAnswer{}
+		must(t, w.ask(adopter, here, memberview.Diff, request(), &answer))
+		want := memberview.DiffAnswer{
+			Before: configMap("red").Object, After: configMap("blue").Object, Unadopted: true,
+			Refused: &memberview.Reason{Reason: hubv1.ReasonSuspended},
+		}
+		if diff := cmp.Diff(want, answer); diff != "" {
+			t.Error(diff)
 		}
 	})
 	t.Run("what cannot be rendered has a reason alone", func(t *testing.T) {

@@ -56,8 +56,8 @@ func addKinds(to map[schema.GroupKind]bool, selectors []hubv1.ResourceSelector) 
 }
 
 // narrow leaves out what does not concern objects that the user may read:
-//   - cluster-scoped policies that do not select the namespace, or none of its kinds that the user may get; and override
-//     policies that also select a kind that the user may not get, since their values may be of such objects;
+//   - cluster-scoped policies that do not select the namespace, or none of its kinds that the user may get; and
+//     override policies that also select a kind that the user may not get, since their values may be of such objects;
 //   - clusters that take no objects of the namespace and hold none of it;
 //   - of a cluster all that the policies that are shown do not read, its connection and its messages.
 func (n *namespaceFacts) narrow() FactsAnswer {

@@ -72,12 +72,23 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 		return DiffAnswer{Refused: reasonOf(stop)}, nil
 	}
 	preview := m.Preview(ctx, intent)
+	if preview.Unadopted {
+		allowed, err := v.mayAdopt(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			return DiffAnswer{Refused: notShown(q)}, nil
+		}
+	}
 	if preview.Refused == nil {
 		preview.Refused = stop
 	}
 	before, after := compared(preview.Before), compared(preview.After)
 	redactBoth(before, after, preview.InSync)
-	return DiffAnswer{Before: content(before), After: content(after), Refused: reasonOf(preview.Refused)}, nil
+	return DiffAnswer{
+		Before: content(before), After: content(after), Unadopted: preview.Unadopted, Refused: reasonOf(preview.Refused),
+	}, nil
 }
 
 func (v *View) unlessAway(err error) error {

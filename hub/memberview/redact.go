@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// What stands for a value of a Secret. If the copy is to be written, the values of two states have two, equal or not: whoever may try a value
-// could guess what the member holds otherwise.
+// What stands for a value of a Secret. If the copy is to be written, the values of two states have two, equal or not:
+// whoever may try a value could guess what the member holds otherwise.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
@@ -75,8 +75,8 @@ func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	return nil
 }
 
-// compared is a copy of what of an object somebody wants to be as it is: without the status, what the server keeps in the metadata, and the
-// marks of the hub.
+// compared is a copy of what of an object somebody wants to be as it is: without the status, what the server keeps in
+// the metadata, and the marks of the hub.
 func compared(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil

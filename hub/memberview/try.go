@@ -19,9 +19,9 @@ import (
 // mostPolicies of who asks are tried at once. How many rules one may have, overrides.Validate knows.
 const mostPolicies = 64
 
-// mayTry checks that the user may make such policies, and the change that they make: who may not must not have the hub render, and try on a
-// member, with them either. What is asked for is what hub/admission asks for when such a policy is written, but of the one object that is
-// rendered, where that asks for all that a policy selects.
+// mayTry checks that the user may make such policies, and the change that they make: who may not must not have the hub
+// render, and try on a member, with them either. What is asked for is what hub/admission asks for when such a policy is
+// written, but of the one object that is rendered, where that asks for all that a policy selects.
 func (v *View) mayTry(ctx context.Context, q *question, object placed, policies []hubv1.OverridePolicyObject) error {
 	var needs []authorizationv1.ResourceAttributes
 	for _, p := range policies {

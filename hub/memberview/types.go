@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// TokenHeader has the bearer token of who asks. It is not Authorization, which API servers keep to themselves when they pass a request on
-	// to a Service.
+	// TokenHeader has the bearer token of who asks. It is not Authorization, which API servers keep to themselves when
+	// they pass a request on to a Service.
 	TokenHeader = "Hanse-Token"
 	// Audience is one that a token may be made for. Such a token is good for this and for nothing else.
 	Audience = "hanse-hub"
@@ -26,6 +26,8 @@ const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
 	Children = "children" // ChildrenRequest, ChildrenAnswer
+	// Adopt takes over an object that is not Hanse's, or says what that would change.
+	Adopt = "adopt" // AdoptRequest, AdoptAnswer
 	// Unclaimed lists the copies that no binding claims, and Prune removes such copies.
 	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
 	Prune     = "prune"     // PruneRequest, PruneAnswer
@@ -104,14 +106,51 @@ type DiffRequest struct {
 	Policies []json.RawMessage `json:"policies,omitempty"`
 }
 
-// DiffAnswer has both states, reduced to what somebody wants to be as it is: no status, no managedFields, no marks of the hub.
+// DiffAnswer has both states, reduced to what somebody wants to be as it is: no status, no managedFields, no marks of
+// the hub.
 type DiffAnswer struct {
 	// Before is absent if there is no copy; After if it cannot be said.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
+	// Unadopted is true if Before is not Hanse's. After says what taking it over would write. It is shown to those who
+	// have the verb adopt on the MemberCluster.
+	Unadopted bool `json:"unadopted,omitempty"`
 	// Refused says why the hub would write nothing now. With After, it says what would be written otherwise.
 	Refused *Reason `json:"refused,omitempty"`
 }
+
+// AdoptRequest asks to take over the object of a member that has the kind and name of a hub object.
+type AdoptRequest struct {
+	Object Object `json:"object"`
+	// Adoption is how: IfNoDiff or Always.
+	Adoption hubv1.Adoption `json:"adoption"`
+	// UID is that of the object as it was shown. Empty: nothing is changed, and the answer says what would be.
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// AdoptAnswer says whose the object is, and what was or would be done.
+type AdoptAnswer struct {
+	State AdoptState `json:"state"`
+	// UID is that of the object, if it can be taken over.
+	UID types.UID `json:"uid,omitempty"`
+	// Changes are the paths at which taking it over would change the object, without values. Of a Secret there are none.
+	Changes []string `json:"changes,omitempty"`
+	// Refused says why the object is not taken over.
+	Refused *Reason `json:"refused,omitempty"`
+}
+
+// AdoptState says whose an object of a member is.
+type AdoptState string
+
+// The states of objects that may be taken over.
+const (
+	AdoptCopy     AdoptState = "Copy"      // it is the copy of the hub object already
+	AdoptMissing  AdoptState = "Missing"   // there is none
+	AdoptPossible AdoptState = "Adoptable" // it is not Hanse's, and can be taken over
+	AdoptDiffers  AdoptState = "Differs"   // it is not Hanse's, and Adoption does not take it over
+	AdoptAdopted  AdoptState = "Adopted"   // it was taken over now
+	AdoptRefused  AdoptState = "Refused"   // Refused says why
+)
 
 // ChildrenRequest asks what was made on the member for copies of objects, of which there are at most 50.
 type ChildrenRequest struct {
@@ -130,8 +169,8 @@ type ObjectChildren struct {
 	Object   Object         `json:"object"`
 	UID      types.UID      `json:"uid,omitempty"` // of the copy; empty if none is known
 	Children []member.Child `json:"children,omitempty"`
-	// Refused says why nothing is told of this one: who asks may not get the object, or the hub does not send it to the cluster. Which of these
-	// is not told.
+	// Refused says why nothing is told of this one: who asks may not get the object, or the hub does not send it to the
+	// cluster. Which of these is not told.
 	Refused *Reason `json:"refused,omitempty"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -66,6 +67,9 @@ type world struct {
 	replicas map[string]*memberview.Server
 	// intent is what the hub would apply.
 	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
+	// adopts is what comes of taking an object over, and adopted says which were.
+	adopts  member.Outcome
+	adopted []string
 	// holds says which replica, named by a cluster, works on which cluster.
 	holds func(replica, cluster string) bool
 	// kinds is the mapper of all replicas.
@@ -112,6 +116,12 @@ func newWorld(t *testing.T) *world {
 			},
 			Intent: func(_ context.Context, _ string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
 				return w.intent(object, policies)
+			},
+			Adopt: func(
+				_ context.Context, name string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
+			) (member.Outcome, error) {
+				w.adopted = append(w.adopted, fmt.Sprintf("%s on %s: %s of %s", object.Name, name, adoption, uid))
+				return w.adopts, nil
 			},
 			Holder: func(name string) memberview.Holder {
 				if w.holds(cluster, name) {
@@ -196,9 +206,12 @@ var (
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update"}},
 	}
 
-	getAll   = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get"}}}
-	getOne   = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}}}
-	viewAll  = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}}
+	getAll    = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get"}}}
+	getOne    = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}}}
+	viewAll   = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view"}}}
+	adoptHere = []rbacv1.PolicyRule{{
+		APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"adopt"},
+	}}
 	viewHere = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
 )
 

@@ -69,8 +69,8 @@ func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	return keys
 }
 
-// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A namespace limits
-// them to it.
+// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A
+// namespace limits them to it.
 func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
 	out, err := scopes.Bindings(ctx, c, namespace, append(options, client.UnsafeDisableDeepCopy)...)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 
 // Templates is what is known of the hub's own objects.
 type Templates interface {
-	// Head returns a hub object with its namespace, name, uid, resourceVersion and labels only; it is shared and must not be changed.
+	// Head returns a hub object with its namespace, name, uid, resourceVersion and labels only; it is shared and must not
+	// be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
@@ -38,8 +39,8 @@ type Templates interface {
 
 // Removals knows which removals of copies are held.
 type Removals interface {
-	// Removal returns what is to be said of the removals that a placement asks for: what is held, and a condition, nil if the one that is there
-	// stays. was is what its status says now.
+	// Removal returns what is to be said of the removals that a placement asks for: what is held, and a condition, nil if
+	// the one that is there stays. was is what its status says now.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -50,7 +51,8 @@ type Options struct {
 	Templates Templates
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil: never known.
+	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil:
+	// never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// Removals knows which removals of copies are held. Nil: none are.
 	Removals Removals
@@ -97,8 +99,8 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// writeEvery is how often one policy is folded, and so written, at most. While each fold finds something to write that doubles, up to
-	// longestEvery: a policy with many objects is dear to fold and to write, and says little new each time.
+	// writeEvery is how often one policy is folded, and so written, at most. While each fold finds something to write that
+	// doubles, up to longestEvery: a policy with many objects is dear to fold and to write, and says little new each time.
 	writeEvery   = time.Second
 	longestEvery = 5 * time.Second
 	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
@@ -119,7 +121,8 @@ type update struct {
 	again time.Duration // until there will be something to write that can wait; zero if there is nothing
 }
 
-// keeper is one controller: a queue of policies, each folded at most once in writeEvery, and less often while much changes.
+// keeper is one controller: a queue of policies, each folded at most once in writeEvery, and less often while much
+// changes.
 type keeper struct {
 	updater updater
 	clock   clock.PassiveClock

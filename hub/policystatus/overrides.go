@@ -130,8 +130,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule selects. Of a rule that excludes, all that it
-// selects.
+// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule
+// selects. Of a rule that excludes, all that it selects.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {

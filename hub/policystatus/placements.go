@@ -243,7 +243,8 @@ func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status and says whether that was done. On a conflict nothing is: the change that won is an event that wakes the policy.
+// write patches the status and says whether that was done. On a conflict nothing is: the change that won is an event
+// that wakes the policy.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

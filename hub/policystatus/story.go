@@ -28,8 +28,8 @@ const (
 // tellEvery is how often the same kind of trouble of one placement is told at most.
 const tellEvery = time.Minute
 
-// event is one event on a placement. There is one when something goes wrong and one when it is well again, whatever the number of objects: a
-// placement without trouble has none.
+// event is one event on a placement. There is one when something goes wrong and one when it is well again, whatever the
+// number of objects: a placement without trouble has none.
 type event struct{ kind, reason, action, note string }
 
 // told is what was last told of one kind of trouble.

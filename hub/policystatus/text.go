@@ -3,6 +3,8 @@ package policystatus
 import (
 	"fmt"
 	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // named is how many objects a message names.
@@ -18,10 +20,4 @@ func someOf(names []string, total int) string {
 }
 
 // bounded cuts a message to 1024 characters.
-func bounded(s string) string {
-	const most = 1024
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
+func bounded(s string) string { return hubv1.CutMessage(s, 1024) }

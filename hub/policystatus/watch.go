@@ -173,14 +173,12 @@ func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.Ov
 	}
 }
 
-// handler calls f with the object before and after an event; before is the zero value for an addition, after for a deletion.
+// handler calls f with the object before and after an event; before is the zero value for an addition, after for a
+// deletion.
 func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventHandler {
 	var none T
 	as := func(obj any) T {
-		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		t, _ := obj.(T)
+		t, _ := scopes.Last(obj).(T)
 		return t
 	}
 	return toolscache.ResourceEventHandlerFuncs{

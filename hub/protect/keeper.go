@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -144,10 +145,7 @@ func (k *Keeper) bindingChanged(before, after any) {
 }
 
 func bindingOf(o any) hubv1.BindingObject {
-	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-		o = gone.Obj
-	}
-	b, _ := o.(hubv1.BindingObject)
+	b, _ := scopes.Last(o).(hubv1.BindingObject)
 	return b
 }
 
@@ -214,7 +212,8 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 	return out
 }
 
-// wanted is what the ConfigMap has to say; known is false while the labels of some objects are not, counted while bindings are still to be counted.
+// wanted is what the ConfigMap has to say; known is false while the labels of some objects are not, counted while
+// bindings are still to be counted.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
 	counted = len(k.listed) > 0
@@ -233,7 +232,8 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted
 }
 
-// definition is the name of a kind's CustomResourceDefinition. A built-in kind of a group gets a name that no definition has.
+// definition is the name of a kind's CustomResourceDefinition. A built-in kind of a group gets a name that no
+// definition has.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {
 		return ""

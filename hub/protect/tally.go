@@ -54,8 +54,8 @@ func copies(b hubv1.BindingObject) int {
 	return n
 }
 
-// protected is what the ConfigMap has to say: of each name what it holds. definition is the name of the CustomResourceDefinition of a kind, empty
-// if it has none.
+// protected is what the ConfigMap has to say: of each name what it holds. definition is the name of the
+// CustomResourceDefinition of a kind, empty if it has none.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {

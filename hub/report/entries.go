@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -29,8 +28,8 @@ type entry struct {
 	outcomes map[string]member.Outcome
 	reported reached // the last one that was complete
 
-	// written is the resourceVersion of our last write; an older cached binding is not acted on. refused is the one on which
-	// a write was decided that the server refused as too old.
+	// written is the resourceVersion of our last write; an older cached binding is not acted on. refused is the one on
+	// which a write was decided that the server refused as too old.
 	written, refused string
 	// behind is true while the cache is waited for; the next event of the binding wakes it.
 	behind bool
@@ -133,8 +132,8 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change notes that the copy on a cluster changed, and says how much that matters. What happens on one cluster often happens on all:
-// then the last one ends the wait, and those before it put off its end.
+// change notes that the copy on a cluster changed, and says how much that matters. What happens on one cluster often
+// happens on all: then the last one ends the wait, and those before it put off its end.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -150,7 +149,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress is how much one more step matters. While the object is only taken away, nobody waits for the steps before the last.
+// progress is how much one more step matters. While the object is only taken away, nobody waits for the steps before
+// the last.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -205,14 +205,5 @@ func (e *entry) outdated(b hubv1.BindingObject) bool {
 	if e.uid != "" && e.uid != b.GetUID() {
 		return false
 	}
-	return older(b.GetResourceVersion(), e.written) || (e.refused != "" && b.GetResourceVersion() == e.refused)
-}
-
-// older is false if one is empty or the two cannot be compared.
-func older(a, b string) bool {
-	if a == "" || b == "" {
-		return false
-	}
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c < 0
+	return hubv1.Older(b.GetResourceVersion(), e.written) || (e.refused != "" && b.GetResourceVersion() == e.refused)
 }

@@ -35,8 +35,8 @@ type event struct {
 	kind, reason, action, note string
 }
 
-// troubles are those of an object that were told by this process and whose end was not. What was told before a restart is seen from the
-// binding, unless something came between.
+// troubles are those of an object that were told by this process and whose end was not. What was told before a restart
+// is seen from the binding, unless something came between.
 type troubles struct{ applying, health bool }
 
 // note takes up what is told now.
@@ -69,8 +69,8 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the rows. Nor is
-	// it that an object is everywhere whose own status says so.
+	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the
+	// rows. Nor is it that an object is everywhere whose own status says so.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:

@@ -129,8 +129,8 @@ func (r *run) gvk() schema.GroupVersionKind {
 	return r.binding.BindingSpec().ObjectRef.GroupVersionKind()
 }
 
-// fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone, and is where
-// hub/policystatus learns who disagrees.
+// fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone,
+// and is where hub/policystatus learns who disagrees.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,

@@ -11,19 +11,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the objects behind it. So
-// rows of a cluster stay as they are until its link has been down for a while; its MemberCluster says at once that it is. A status that
-// depends on them does not flap, and a link that is back in time costs no write. In the same way they wait if a link that is down says
-// another reason. A cluster whose link was ended has been given up by somebody, and that is told at once.
+// A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the
+// objects behind it. So rows of a cluster stay as they are until its link has been down for a while; its MemberCluster
+// says at once that it is. A status that depends on them does not flap, and a link that is back in time costs no write.
+// In the same way they wait if a link that is down says another reason. A cluster whose link was ended has been given
+// up by somebody, and that is told at once.
 //
-// Scheduling sees at once that a cluster is not Ready, so that nothing new goes there. What it then says of decisions that stay as they
-// are, such as why a cluster keeps an object, waits for the time of grace as well.
+// Scheduling sees at once that a cluster is not Ready, so that nothing new goes there. What it then says of decisions
+// that stay as they are, such as why a cluster keeps an object, waits for the time of grace as well.
 
 // grace is how long a link may be down, unless Options.Grace says otherwise.
 const grace = 10 * time.Second
 
-// WakeCluster makes every binding with that target be looked at, each in its turn: the link to the cluster changed. Those of a
-// cluster whose link is lost wake when it has been down for the time of grace.
+// WakeCluster makes every binding with that target be looked at, each in its turn: the link to the cluster changed.
+// Those of a cluster whose link is lost wake when it has been down for the time of grace.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -68,7 +69,8 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace says whether the link of a cluster, which is down, was lost so short a time ago that its rows stay as they are.
+// inGrace says whether the link of a cluster, which is down, was lost so short a time ago that its rows stay as they
+// are.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +104,9 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 	return left
 }
 
-// waitsForGrace says that scheduling has decided on no other clusters than before, and says so in other words because of clusters that may
-// be away for a moment only. That is not waited for twice as long because clusters go away one after the other.
+// waitsForGrace says that scheduling has decided on no other clusters than before, and says so in other words because
+// of clusters that may be away for a moment only. That is not waited for twice as long because clusters go away one
+// after the other.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -122,7 +125,8 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. It is called with the lock held.
+// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. It is called with
+// the lock held.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}
@@ -141,8 +145,8 @@ func (r *Reporter) wakeTargets(cluster string) {
 	}
 }
 
-// wakeInTurn wakes one of many bindings that one event may concern, that long after its turn: now, or later if others have been woken so. A
-// binding that is due before takes no turn. It is called with the lock held.
+// wakeInTurn wakes one of many bindings that one event may concern, that long after its turn: now, or later if others
+// have been woken so. A binding that is due before takes no turn. It is called with the lock held.
 func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, turns *turns, wait time.Duration) {
 	r.waking(key, e, lowPriority, func(now time.Time) bool {
 		turn := turns.after(now)

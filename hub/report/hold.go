@@ -6,10 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The rows of objects are made by the same process and taken by the same API server as the copies that they tell of. In a large fan-out
-// whoever waits for the copies waits longer for each row that is written before. So windows that end are held while dispatch has a
-// backlog (window.go says how long). In the same way the rows of an object whose status was written are held while other objects wait for
-// theirs: that is what people look at. What failed is told at once all the same.
+// The rows of objects are made by the same process and taken by the same API server as the copies that they tell of. In
+// a large fan-out whoever waits for the copies waits longer for each row that is written before. So windows that end
+// are held while dispatch has a backlog (window.go says how long). In the same way the rows of an object whose status
+// was written are held while other objects wait for theirs: that is what people look at. What failed is told at once
+// all the same.
 
 // releaseEvery is how often it is looked whether the backlog is gone.
 const releaseEvery = 50 * time.Millisecond
@@ -33,7 +34,8 @@ func (r *Reporter) hold(key types.NamespacedName) bool {
 	return true
 }
 
-// postponeRows puts off the write of the binding, if the status of its object has just been written and others wait for theirs.
+// postponeRows puts off the write of the binding, if the status of its object has just been written and others wait for
+// theirs.
 func (r *run) postponeRows() bool {
 	if !r.wrote || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -62,8 +64,8 @@ func (r *Reporter) keep(key types.NamespacedName, e *entry) {
 	r.enqueue(key, e, normalPriority)
 }
 
-// release ends what is held while the backlog is small, objects before rows and no more at a time than that the queue stays short, and looks
-// again later.
+// release ends what is held while the backlog is small, objects before rows and no more at a time than that the queue
+// stays short, and looks again later.
 func (r *Reporter) release() {
 	backlog := r.opts.Backlog()
 	r.mu.Lock()

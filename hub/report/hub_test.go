@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -90,7 +91,7 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	r, err := New(Options{
-		Client: mgr.GetClient(), CRDs: w.client, HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
+		Client: mgr.GetClient(), Definitions: catalog.New(w.client, w.client.RESTMapper()), HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
 		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Backlog: w.backlog, Clock: w.clock, Grace: w.grace,
 	})
 	if err != nil {
@@ -165,7 +166,8 @@ func (w *world) record(cluster string, o member.Outcome) {
 	w.reporter.Record(w.known("web", b.Generation), cluster, o)
 }
 
-// known is the binding of an object, once the reporter's cache has it: what reports an outcome has the binding from there.
+// known is the binding of an object, once the reporter's cache has it: what reports an outcome has the binding from
+// there.
 func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
 	w.t.Helper()
 	key := w.id(name).BindingKey()

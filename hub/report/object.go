@@ -28,13 +28,14 @@ type merged struct {
 
 // seen drops what is no longer needed because the cache has the object at this version.
 func (m merged) seen(resourceVersion string) merged {
-	if m.sent == nil && !older(resourceVersion, m.resourceVersion) {
+	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
 	}
 	return m
 }
 
-// refusal is a status that the hub's API server did not take. The same is not sent again while object and schema are the same.
+// refusal is a status that the hub's API server did not take. The same is not sent again while object and schema are
+// the same.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
@@ -150,7 +151,7 @@ func (r *run) writeObject(ctx context.Context) error {
 	}
 	r.merged = r.merged.seen(r.template.GetResourceVersion())
 	var err error
-	if r.definition, err = r.reporter.definitions.get(ctx, r.template.GroupVersionKind()); err != nil {
+	if r.definition, err = r.reporter.define(ctx, r.template.GroupVersionKind()); err != nil {
 		return err
 	}
 	v, err := r.merge(ctx)
@@ -226,8 +227,8 @@ func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes what the hub had written before it had a reason not to: it may be wrong by now. What others own, or what the server has
-// refused to change, stays.
+// takeBack removes what the hub had written before it had a reason not to: it may be wrong by now. What others own, or
+// what the server has refused to change, stays.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -246,7 +247,7 @@ func (r *run) current() *unstructured.Unstructured {
 	for k, v := range r.template.Object {
 		out.Object[k] = v
 	}
-	if r.merged.result != nil && older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
+	if r.merged.result != nil && hubv1.Older(r.template.GetResourceVersion(), r.merged.resourceVersion) {
 		out.Object["status"] = r.merged.result
 	}
 	if _, ok := out.Object["status"].(map[string]any); !ok {
@@ -302,7 +303,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
 		// The schema that was followed may be older than the one that refused.
-		if r.reporter.definitions.expire(r.template.GroupVersionKind()) {
+		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
 		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)
@@ -324,10 +325,4 @@ func undeclared(err error) bool {
 }
 
 // bounded cuts a message to 256 characters.
-func bounded(s string) string {
-	const most = 256
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
+func bounded(s string) string { return hubv1.CutMessage(s, 256) }

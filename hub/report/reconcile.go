@@ -24,8 +24,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// settleAtMost is how long a write waits for first outcomes, and for the observations of what was just applied, so that the
-// first rows have the health already.
+// settleAtMost is how long a write waits for first outcomes, and for the observations of what was just applied, so that
+// the first rows have the health already.
 const settleAtMost = 500 * time.Millisecond
 
 // run is one pass over one binding.
@@ -61,7 +61,8 @@ type run struct {
 	rows  []hubv1.ClusterRow
 	after hubv1.BindingStatus
 
-	// again is how long it takes until what scheduling says is taken over, zero if it has been; waitingSince is when that began to wait.
+	// again is how long it takes until what scheduling says is taken over, zero if it has been; waitingSince is when that
+	// began to wait.
 	again        time.Duration
 	waitingSince time.Time
 
@@ -125,7 +126,8 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	return out, nil
 }
 
-// early says whether the window of a binding was extended after the binding was queued for its end, and queues it for the new end.
+// early says whether the window of a binding was extended after the binding was queued for its end, and queues it for
+// the new end.
 func (r *Reporter) early(key types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -319,8 +319,8 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	}
 }
 
-// TestAWithdrawalThatLeftAnObjectAloneEnds has a member whose watch goes on to show the object with the hub's marks, as one that a backup tool
-// restored.
+// TestAWithdrawalThatLeftAnObjectAloneEnds has a member whose watch goes on to show the object with the hub's marks, as
+// one that a backup tool restored.
 func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
 	tests := map[string]func(*hubv1.ResourceBinding, types.UID){
 		"one cluster is left": func(b *hubv1.ResourceBinding, uid types.UID) {

@@ -2,18 +2,20 @@
 // merged status of the hub object, and tells the object's events.
 //
 // What is said is decided by hub/rollup; here it is gathered, written and timed.
-//   - Whatever happens only wakes a binding. Outcomes of package dispatch are the one thing that is kept in memory, because
-//     nobody else has them; after a restart the rows hold until there are new ones.
-//   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the binding and
-//     one of the hub object. A window ends at once when the last cluster has reported or one has failed.
-//   - While many copies are still on their way to members, or many objects wait for their status, windows are held (hold.go).
-//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came of it, and
-//     so that under load what people look at is there first.
+//   - Whatever happens only wakes a binding. Outcomes of package dispatch are the one thing that is kept in memory,
+//     because nobody else has them; after a restart the rows hold until there are new ones.
+//   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the
+//     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
+//   - While many copies are still on their way to members, or many objects wait for their status, windows are held
+//     (hold.go).
+//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came
+//     of it, and so that under load what people look at is there first.
 //   - A binding in the cache that is older than our own last write is not acted on.
 //   - A link that is down for a moment changes nothing (grace.go).
 //   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
 //
-// The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with the reason.
+// The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with
+// the reason.
 package report
 
 import (
@@ -61,9 +63,8 @@ type Decisions interface {
 // Options of a Reporter. All but Holds, IsHub, Backlog, Conventions, Wishes, Grace and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
-	Client client.Client
-	// CRDs reads CustomResourceDefinitions uncached.
-	CRDs client.Reader
+	Client      client.Client
+	Definitions Definitions
 	// HubConfig is for the writes.
 	HubConfig *rest.Config
 	Fleet     member.Fleet
@@ -77,11 +78,11 @@ type Options struct {
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
 	HubRunsWorkloads func() bool
-	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait. Unset means
-	// that they never do. It is asked often.
+	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait.
+	// Unset means that they never do. It is asked often.
 	Backlog func() int
-	// Conventions of a kind, and Wishes of a binding's placement, are by which the status of a hub object is read if the hub is a member.
-	// Unset means that there are none.
+	// Conventions of a kind, and Wishes of a binding's placement, are by which the status of a hub object is read if the
+	// hub is a member. Unset means that there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
 	Wishes      func(hubv1.BindingObject) *health.Wishes
 	// Grace is how long a link may be down before rows say so. Default 10 s.
@@ -91,10 +92,9 @@ type Options struct {
 
 // Reporter keeps the status of every binding and of its hub object.
 type Reporter struct {
-	opts        Options
-	writer      writer
-	throttle    *throttle
-	definitions *definitions
+	opts     Options
+	writer   writer
+	throttle *throttle
 
 	mu      sync.Mutex
 	ctx     context.Context                                   // nil until started
@@ -139,17 +139,13 @@ func New(opts Options) (*Reporter, error) {
 	r := &Reporter{
 		opts:     opts,
 		throttle: &throttle{clock: opts.Clock},
-		definitions: &definitions{
-			reader: opts.CRDs, mapper: opts.Client.RESTMapper(), clock: opts.Clock,
-			kinds: map[schema.GroupVersionKind]*kindDefinition{},
-		},
-		entries: map[types.NamespacedName]*entry{},
-		turns:   turns{per: perTurn, longest: longestTurns},
-		unsure:  turns{per: perUnsure, longest: longestUnsures},
-		away:    map[string]bool{},
-		lost:    map[string]time.Time{},
-		unready: map[string]time.Time{},
-		held:    map[types.NamespacedName]*entry{},
+		entries:  map[types.NamespacedName]*entry{},
+		turns:    turns{per: perTurn, longest: longestTurns},
+		unsure:   turns{per: perUnsure, longest: longestUnsures},
+		away:     map[string]bool{},
+		lost:     map[string]time.Time{},
+		unready:  map[string]time.Time{},
+		held:     map[types.NamespacedName]*entry{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
 	config.Timeout = requestTimeout
@@ -210,7 +206,8 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	}
 }
 
-// Record takes the outcome of one try to bring the object of a binding to a cluster. The binding is the one that was tried, as the cache had it.
+// Record takes the outcome of one try to bring the object of a binding to a cluster. The binding is the one that was
+// tried, as the cache had it.
 func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	if !r.catchUp(binding) {
 		return
@@ -232,8 +229,8 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	}
 }
 
-// catchUp takes up the binding as the cache has it now, if its event has not come here yet: that event would take an outcome for one
-// of the decision before. It returns false if there is no such binding any more.
+// catchUp takes up the binding as the cache has it now, if its event has not come here yet: that event would take an
+// outcome for one of the decision before. It returns false if there is no such binding any more.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -264,8 +261,8 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // one that is not known yet is looked at when it comes
 }
 
-// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If it is decided as before, in other words, there may be
-// many such.
+// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If it is decided as
+// before, in other words, there may be many such.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, asBefore bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,7 +32,8 @@ func (c *cached) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged has dispatch and the reporter hear of the same change one after the other.
+// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged has dispatch and the reporter hear of the same change one after the
+// other.
 func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 	suspended := refusedBy(hubv1.ReasonSuspended)
 	another := bindingOf(1, present("a"))

@@ -13,14 +13,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Several replicas report on one binding, each on the clusters that it works on. Every write is made of the whole status, on the
-// version that it was read in: who comes second reads again. So rows are never lost, and conditions always speak of all of them.
+// Several replicas report on one binding, each on the clusters that it works on. Every write is made of the whole
+// status, on the version that it was read in: who comes second reads again. So rows are never lost, and conditions
+// always speak of all of them.
 //
-// The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone. It waits a
-// little for rows that are on their way, so that the status is folded once.
+// The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone.
+// It waits a little for rows that are on their way, so that the status is folded once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas: they first wait for outcomes and observations of their own, in
-// windows that grow with load, and hold rows while copies are on their way.
+// othersAtMost is how long the leader waits for the rows of other replicas: they first wait for outcomes and
+// observations of their own, in windows that grow with load, and hold rows while copies are on their way.
 const othersAtMost = longestWindow + heldAtMost
 
 func (r *Reporter) leads() bool {
@@ -86,8 +87,8 @@ func (r *run) patience() time.Duration {
 	return settleAtMost
 }
 
-// mayWrite is true for the leader, and for a replica that has news of its own clusters. A withdrawal is news as long as it has not
-// been said of the present decision.
+// mayWrite is true for the leader, and for a replica that has news of its own clusters. A withdrawal is news as long as
+// it has not been said of the present decision.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -107,8 +108,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a row of our own may have been
-// taken back with a new decision.
+// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a row of our own may
+// have been taken back with a new decision.
 func (r *Reporter) othersWrote(before, after any) {
 	was, _ := before.(hubv1.BindingObject)
 	is, ok := after.(hubv1.BindingObject)

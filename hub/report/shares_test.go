@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// replicas start one reporter for each cluster, which works on that one alone. The first leads. The clusters are made: the leader takes
-// one without a MemberCluster for one that nobody works on any more.
+// replicas start one reporter for each cluster, which works on that one alone. The first leads. The clusters are made:
+// the leader takes one without a MemberCluster for one that nobody works on any more.
 func replicas(w *world, clusters ...string) []*world {
 	w.t.Helper()
 	for _, c := range clusters {
@@ -116,7 +116,8 @@ func TestManyFanOutsOfReplicas(t *testing.T) {
 		one.quiet()
 	}
 	t.Logf("%d writes of bindings, %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
-	// Four puts are allowed with one replica, of which the binding's creation is one, and one more for each further replica.
+	// Four puts are allowed with one replica, of which the binding's creation is one, and one more for each further
+	// replica.
 	if got := bindingWrites() + objectWrites(); got > 5*objects {
 		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs by three replicas", bindingWrites(), objectWrites(), objects)
 	}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// throttle notes when the hub's API server last answered 429. client-go repeats such requests by itself and would hide it.
+// throttle notes when the hub's API server last answered 429. client-go repeats such requests by itself and would hide
+// it.
 type throttle struct {
 	clock clock.PassiveClock
 	last  atomic.Int64 // unix nanoseconds

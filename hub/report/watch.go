@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // watch wakes bindings for what changes on the hub.
@@ -32,7 +33,7 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if c, ok := last(obj).(*hubv1.MemberCluster); ok {
+			if c, ok := scopes.Last(obj).(*hubv1.MemberCluster); ok {
 				r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}) // it is not waited for
 				r.WakeCluster(c.Name)
 			}
@@ -52,7 +53,7 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 			r.othersWrote(before, obj)
 		},
 		DeleteFunc: func(obj any) {
-			if b, ok := last(obj).(hubv1.BindingObject); ok {
+			if b, ok := scopes.Last(obj).(hubv1.BindingObject); ok {
 				r.bindingGone(b)
 			}
 		},
@@ -74,14 +75,6 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 		}
 	}
 	return nil
-}
-
-// last is the object of a delete event.
-func last(obj any) any {
-	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
-	}
-	return obj
 }
 
 // bindingChanged takes up a new decision. For changes of the status see othersWrote.
@@ -134,8 +127,8 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged wakes the bindings of a cluster without a link: of that only its MemberCluster says why. Those of the others
-// wake with their link.
+// unlinkedChanged wakes the bindings of a cluster without a link: of that only its MemberCluster says why. Those of the
+// others wake with their link.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)

@@ -3,47 +3,49 @@ package report
 import "time"
 
 const (
-	// firstWindow is how long the first result of a calm binding waits for others, and longestWindow what the wait grows to
-	// while they keep coming.
+	// firstWindow is how long the first result of a calm binding waits for others, and longestWindow what the wait grows
+	// to while they keep coming.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 	// calmAfter is how long a binding must have been left unwritten for its window to be short again.
 	calmAfter = 2 * longestWindow
 
-	// idleWindow is how long a change that has brought no result yet waits for one, and longestIdle what it grows to with load.
+	// idleWindow is how long a change that has brought no result yet waits for one, and longestIdle what it grows to with
+	// load.
 	idleWindow  = time.Second
 	longestIdle = 5 * time.Second
 
 	// throttledWindow holds for every binding while the hub's API server asks for fewer requests.
 	throttledWindow = 5 * time.Second
 
-	// While the copies of an object change on one cluster after the other, each of them puts off the end of the window until nothing has
-	// come for this long, but not beyond longestWindow and perFollower for each cluster, nor longestFollowing: what thirty clusters say
-	// takes longer to come.
+	// While the copies of an object change on one cluster after the other, each of them puts off the end of the window
+	// until nothing has come for this long, but not beyond longestWindow and perFollower for each cluster, nor
+	// longestFollowing: what thirty clusters say takes longer to come.
 	followingWindow  = 200 * time.Millisecond
 	perFollower      = 100 * time.Millisecond
 	longestFollowing = 5 * time.Second
 
-	// Every binding that waits adds this much to the windows of those that follow, perWaiting for each of their clusters, so that under
-	// load results meet in one write.
+	// Every binding that waits adds this much to the windows of those that follow, perWaiting for each of their clusters,
+	// so that under load results meet in one write.
 	perWaiting     = time.Millisecond
 	perWaitingIdle = 10 * time.Millisecond
 
-	// One event may concern all bindings of a cluster: its link is lost, or back, and scheduling says something else of each. So that their
-	// rows take little from whoever works on single objects meanwhile, and those of clusters that are lost together meet in one write, they
-	// take turns, perTurn apart, or less if the last would wait for more than longestTurns. That the cluster is away is said at once by its
-	// MemberCluster, by rows of objects that change, and by all merged statuses that are written.
+	// One event may concern all bindings of a cluster: its link is lost, or back, and scheduling says something else of
+	// each. So that their rows take little from whoever works on single objects meanwhile, and those of clusters that are
+	// lost together meet in one write, they take turns, perTurn apart, or less if the last would wait for more than
+	// longestTurns. That the cluster is away is said at once by its MemberCluster, by rows of objects that change, and by
+	// all merged statuses that are written.
 	perTurn      = 500 * time.Millisecond
 	longestTurns = 10 * time.Minute
 
-	// When a member stops answering, all objects that were on their way to it learn at one moment that nobody knows what became of them. Those of
-	// which nothing else is to be told take turns of their own: their users wait.
+	// When a member stops answering, all objects that were on their way to it learn at one moment that nobody knows what
+	// became of them. Those of which nothing else is to be told take turns of their own: their users wait.
 	perUnsure      = 100 * time.Millisecond
 	longestUnsures = 10 * time.Second
 
-	// A window that would end while more than this many changes wait to be brought to members is held: the copies go first, and
-	// rows that are written later tell more. So are the rows of an object whose status was written while more than this many other
-	// objects wait for theirs. heldAtMost is for all that leads to one write.
+	// A window that would end while more than this many changes wait to be brought to members is held: the copies go
+	// first, and rows that are written later tell more. So are the rows of an object whose status was written while more
+	// than this many other objects wait for theirs. heldAtMost is for all that leads to one write.
 	smallBacklog = 32
 	heldAtMost   = 10 * time.Second
 )
@@ -133,13 +135,15 @@ func (w *window) wakeAfter(now time.Time, d time.Duration) bool {
 	return true
 }
 
-// turns are when bindings are written that one event woke: per apart, but none later than longest from now. The zero value has them all at once.
+// turns are when bindings are written that one event woke: per apart, but none later than longest from now. The zero
+// value has them all at once.
 type turns struct {
 	per, longest time.Duration
 	last         time.Time // that was given
 }
 
-// after is the next one: at once if the last is long past. When it would be too far away they begin anew, between those that were given.
+// after is the next one: at once if the last is long past. When it would be too far away they begin anew, between those
+// that were given.
 func (t turns) after(now time.Time) time.Time {
 	next := t.last.Add(t.per)
 	if next.Before(now) || next.Sub(now) > t.longest {

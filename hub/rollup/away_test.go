@@ -137,8 +137,8 @@ func (o hubObject7) merge(t *rapid.T, in Input, rows []hubv1.ClusterRow) map[str
 	return status
 }
 
-// TestLinksThatFlickerChangeNothing lets the links of a healthy fleet go down and come back in any order, never for longer than the time
-// of grace: neither binding nor hub object ever says anything else.
+// TestLinksThatFlickerChangeNothing lets the links of a healthy fleet go down and come back in any order, never for
+// longer than the time of grace: neither binding nor hub object ever says anything else.
 func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	up := Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus}
 	moments := map[string]Fact{
@@ -176,8 +176,8 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	})
 }
 
-// TestClustersThatAreAwayNeverMakeTheRestLookWorse lets clusters of a healthy fleet go away and come back in any order: sums stay, and what
-// is good everywhere else is Unknown in part, and never False.
+// TestClustersThatAreAwayNeverMakeTheRestLookWorse lets clusters of a healthy fleet go away and come back in any order:
+// sums stay, and what is good everywhere else is Unknown in part, and never False.
 func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 	moments := []Fact{
 		{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus},

@@ -27,7 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested quotes the first row whose cluster has somebody who keeps changing the copy: it names the field and the manager.
+// contested quotes the first row whose cluster has somebody who keeps changing the copy: it names the field and the
+// manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -43,7 +44,8 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied counts every target that is not Evicting, also those that are to lose the object: until they have, the decision is not carried out.
+// applied counts every target that is not Evicting, also those that are to lose the object: until they have, the
+// decision is not carried out.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
@@ -75,7 +77,8 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and an admin has to decide.
+// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and an admin has to
+// decide.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
 		return hubv1.ReasonHubIsOlder

@@ -14,13 +14,15 @@ const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
 	// fullRow is what a row that was cut is taken to be worth until its cluster has reported.
 	fullRow = 1 << 10
-	// escaped is how many bytes of JSON one byte of a text takes at most, beside is more than a row takes without its texts.
+	// escaped is how many bytes of JSON one byte of a text takes at most, beside is more than a row takes without its
+	// texts.
 	escaped = 6
 	beside  = 512
 )
 
-// fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy ones to what
-// dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends of messages.
+// fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy
+// ones to what dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends
+// of messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -45,9 +47,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		}
 		for i := range out {
 			out[i].Observed = nil
-			if out[i].Message = cut(out[i].Message, most); most == 0 {
-				out[i].Message = ""
-			}
+			out[i].Message = hubv1.CutMessage(out[i].Message, most)
 		}
 	}
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,

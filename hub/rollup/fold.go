@@ -103,7 +103,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions is how many types are folded: those that most targets have. A cluster cannot fill the hub object by inventing some.
+// maxConditions is how many types are folded: those that most targets have. A cluster cannot fill the hub object by
+// inventing some.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -267,8 +268,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of what is not desired any more
-// counts as Unknown, unless it is bad.
+// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of what is not desired any
+// more counts as Unknown, unless it is bad.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))

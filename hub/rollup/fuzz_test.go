@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// FuzzMergeStatus takes what two members say, as it is and as a projection of it: whoever may write there may say anything. Nothing
-// of it may panic, be invalid on the hub, grow without bound or depend on the order of the members.
+// FuzzMergeStatus takes what two members say, as it is and as a projection of it: whoever may write there may say
+// anything. Nothing of it may panic, be invalid on the hub, grow without bound or depend on the order of the members.
 func FuzzMergeStatus(f *testing.F) {
 	for _, status := range [][2]string{
 		{`{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}`, `{"replicas":-9007199254740991,"conditions":[{"type":"Ready","status":"Sideways"}]}`},

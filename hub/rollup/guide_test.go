@@ -21,7 +21,8 @@ import (
 
 const guide = "../../docs/status.md"
 
-// A merging example of the guide is a block of YAML that begins with a schema, and after it one with what the hub object says.
+// A merging example of the guide is a block of YAML that begins with a schema, and after it one with what the hub
+// object says.
 var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
 
 // scenario is what an example tells.

@@ -20,8 +20,8 @@ var (
 	ErrRequired = errors.New("a required field has no value that can be merged")
 	// ErrInvalid means that the schema does not allow what was merged, taken together.
 	ErrInvalid = errors.New("what can be merged is not valid")
-	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet: the
-	// status on the hub object is better than one without them.
+	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet:
+	// the status on the hub object is better than one without them.
 	ErrIncomplete = errors.New("not every cluster whose row was cut has reported since the start")
 )
 
@@ -30,10 +30,10 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus returns the status that the hub object is to have, from the full rows of its clusters (Rows), and the names of the
-// fields that were left out. It is nil if there is nothing to say. template is the hub object; its status is what was said last.
-// Numbers of clusters that are away stay in sums; all else of what is not applied counts as Unknown. rules are what the object's
-// placement asks for; the zero value asks for nothing.
+// MergeStatus returns the status that the hub object is to have, from the full rows of its clusters (Rows), and the
+// names of the fields that were left out. It is nil if there is nothing to say. template is the hub object; its status
+// is what was said last. Numbers of clusters that are away stay in sums; all else of what is not applied counts as
+// Unknown. rules are what the object's placement asks for; the zero value asks for nothing.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -138,7 +138,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart reads what a target reports. What cannot be read counts as lost: it must not keep what the others say from the hub object.
+// newPart reads what a target reports. What cannot be read counts as lost: it must not keep what the others say from
+// the hub object.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -152,7 +153,8 @@ func newPart(row hubv1.ClusterRow) part {
 	return p
 }
 
-// hasObserved: the verdict on the member object says whether its operator has seen its last generation, which rows do not carry.
+// hasObserved: the verdict on the member object says whether its operator has seen its last generation, which rows do
+// not carry.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false

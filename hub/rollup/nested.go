@@ -11,8 +11,8 @@ import (
 // maxEntries of a map or list that clusters fill: more are no longer a summary.
 const maxEntries = 64
 
-// into is the merger of what is in a field: of an object, or of one entry of a list or map. before is what was said of it last, and inner
-// finds what a part has of it.
+// into is the merger of what is in a field: of an object, or of one entry of a list or map. before is what was said of
+// it last, and inner finds what a part has of it.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -167,8 +167,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges what the targets say in one entry, which has the keys of like; ok is false if there is nothing to say, or not enough for
-// the schema.
+// listEntry merges what the targets say in one entry, which has the keys of like; ok is false if there is nothing to
+// say, or not enough for the schema.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

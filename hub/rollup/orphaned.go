@@ -9,8 +9,8 @@ import (
 // maxID bounds what a cluster says of itself and of an object, in characters.
 const maxID = 64
 
-// orphaned returns the copies that were left on clusters: a withdrawal that ends now may add one, and a copy that a cluster holds for the hub again
-// goes. rows are the new ones, in the order of the targets' names.
+// orphaned returns the copies that were left on clusters: a withdrawal that ends now may add one, and a copy that a
+// cluster holds for the hub again goes. rows are the new ones, in the order of the targets' names.
 func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow, rows []hubv1.ClusterRow, in Input) []hubv1.OrphanedCopy {
 	out := slices.Clone(previous)
 	for i, t := range byName(in.Targets) {
@@ -29,7 +29,8 @@ func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow
 	return out[max(0, len(out)-hubv1.MostOrphaned):]
 }
 
-// leftNow is the copy that a withdrawal left, if its row says only now that it has ended: repeated facts must not change the list.
+// leftNow is the copy that a withdrawal left, if its row says only now that it has ended: repeated facts must not
+// change the list.
 func leftNow(before *hubv1.ClusterRow, row hubv1.ClusterRow, f Fact) (o hubv1.OrphanedCopy, ok bool) {
 	if row.Reason != hubv1.ReasonWithdrawn || (before != nil && before.Reason == hubv1.ReasonWithdrawn) || f.Outcome == nil || f.Outcome.Orphaned == nil {
 		return o, false

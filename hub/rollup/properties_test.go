@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// drawn is a field of a status that rapid makes up: its schema, its values, and what one member's own is on the hub object.
+// drawn is a field of a status that rapid makes up: its schema, its values, and what one member's own is on the hub
+// object.
 type drawn struct {
 	schema string // YAML
 	value  *rapid.Generator[any]

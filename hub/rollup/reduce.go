@@ -43,7 +43,8 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field by the placement's rule. As long as it is not known what a target has there, or has not, the field is left out.
+// reduce merges a field by the placement's rule. As long as it is not known what a target has there, or has not, the
+// field is left out.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
@@ -73,7 +74,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at is the value at a path, nil if there is none; ok is false if that is not known, because the cluster was not asked yet or it did not fit.
+// at is the value at a path, nil if there is none; ok is false if that is not known, because the cluster was not asked
+// yet or it did not fit.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -203,8 +205,8 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided is what one target alone decides if it says so, and the opposite if all say that; with one that does not speak of now, and nobody
-// who decides, there is no answer.
+// decided is what one target alone decides if it says so, and the opposite if all say that; with one that does not
+// speak of now, and nobody who decides, there is no answer.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {

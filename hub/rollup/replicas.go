@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas reads how many replicas a copy has, and how many of them are ready, from what was observed of its status. Operators call these
-// numbers differently; nil is one that is not there.
+// Replicas reads how many replicas a copy has, and how many of them are ready, from what was observed of its status.
+// Operators call these numbers differently; nil is one that is not there.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil
@@ -52,8 +52,8 @@ func firstKnown(numbers ...*int64) *int64 {
 	return nil
 }
 
-// eachInteger visits the fields of a JSON object that are integers. It decodes nothing else: all rows of all objects are read again and
-// again, to sum them up.
+// eachInteger visits the fields of a JSON object that are integers. It decodes nothing else: all rows of all objects
+// are read again and again, to sum them up.
 func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	depth := 0
 	for i := 0; i < len(object); i++ {

@@ -1,19 +1,20 @@
-// Package rollup folds what is known of an object's clusters: Status makes the status of a binding, MergeStatus the status of the hub
-// object from its rows.
+// Package rollup folds what is known of an object's clusters: Status makes the status of a binding, MergeStatus the
+// status of the hub object from its rows.
 //
-// It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results. Whatever is called a
-// second time with the same facts changes nothing, so that a quiet fleet costs no write.
-//   - What is not known stays as it was. After a restart a row holds until its cluster has reported; a cluster that is away keeps
-//     its last numbers, marked Unknown, with the time that they are of. One that is away for a moment changes nothing.
-//   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a newer sight of
-//     the member object contradicts it.
+// It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results.
+// Whatever is called a second time with the same facts changes nothing, so that a quiet fleet costs no write.
+//   - What is not known stays as it was. After a restart a row holds until its cluster has reported; a cluster that is
+//     away keeps its last numbers, marked Unknown, with the time that they are of. One that is away for a moment
+//     changes nothing.
+//   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a
+//     newer sight of the member object contradicts it.
 //   - A time moves only when the thing that it dates does.
 //   - A row says Withdrawn only for the absence that the binding asks for now: an entry is dropped because of it.
-//   - The merged status is an allow-list by schema, with the Rules of a placement before it. What cannot be merged honestly, or is not
-//     as the schema wants it, is left out and named.
+//   - The merged status is an allow-list by schema, with the Rules of a placement before it. What cannot be merged
+//     honestly, or is not as the schema wants it, is left out and named.
 //
-// Not decided here: when something is written, and whether the hub object's status may be written at all (hub/report); the
-// condition Scheduled, the decision and the other placements (hub/schedule), which are kept as they are.
+// Not decided here: when something is written, and whether the hub object's status may be written at all (hub/report);
+// the condition Scheduled, the decision and the other placements (hub/schedule), which are kept as they are.
 package rollup
 
 import (
@@ -28,15 +29,16 @@ import (
 
 // Fact is what is known of one cluster now.
 type Fact struct {
-	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if there
-	// is none. An outcome of an earlier state of the target must not be given.
+	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if
+	// there is none. An outcome of an earlier state of the target must not be given.
 	Outcome *member.Outcome
-	// Observation is what the cluster's watch last delivered of the object; nil if it delivered none. Synced is false until the
-	// watch has delivered its first list.
+	// Observation is what the cluster's watch last delivered of the object; nil if it delivered none. Synced is false
+	// until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
 
-	// Connected is false if the link is down, for the reason given. A cluster whose first try to connect has not ended has no Fact.
+	// Connected is false if the link is down, for the reason given. A cluster whose first try to connect has not ended has
+	// no Fact.
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
@@ -62,8 +64,8 @@ type Input struct {
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member that is
-	// the hub itself.
+	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member
+	// that is the hub itself.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
@@ -74,8 +76,8 @@ type Input struct {
 	Now       metav1.Time
 }
 
-// Status returns the status of a binding: previous, brought up to date. Its rows are cut to fit the size limit; full has one uncut row for
-// each target, sorted by name, which is what MergeStatus wants.
+// Status returns the status of a binding: previous, brought up to date. Its rows are cut to fit the size limit; full
+// has one uncut row for each target, sorted by name, which is what MergeStatus wants.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)

@@ -458,6 +458,7 @@ func TestRowsFitTheLimit(t *testing.T) {
 		"a usual fleet is shown in full":                   {clusters: 100, failing: 10},
 		"healthy rows shrink in a large fleet":             {clusters: 600, failing: 50, truncated: true},
 		"failing rows lose words if there is no other way": {clusters: 700, failing: 700, truncated: true},
+		"failing rows of a huge fleet lose their messages": {clusters: 900, failing: 900, truncated: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

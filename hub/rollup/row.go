@@ -29,7 +29,8 @@ const (
 	notShown = "applied; the cluster's watch has not shown it yet"
 )
 
-// newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks of.
+// newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks
+// of.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -79,7 +80,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere is the row of a cluster that reports to another replica: also what this one knows of the hub object may be older than the row.
+// elsewhere is the row of a cluster that reports to another replica: also what this one knows of the hub object may be
+// older than the row.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -287,8 +289,8 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives a row that was applied the reason for its health, unless the row has one that weighs more. A copy that is paused may be Healthy by
-// a status of an older generation, and says so.
+// explain gives a row that was applied the reason for its health, unless the row has one that weighs more. A copy that
+// is paused may be Healthy by a status of an older generation, and says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -302,7 +304,8 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted says that the watch shows a state of the member object that is not older than the outcome and not what it confirmed.
+// contradicted says that the watch shows a state of the member object that is not older than the outcome and not what
+// it confirmed.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -349,7 +352,7 @@ func bound(row *hubv1.ClusterRow) {
 	row.UID = types.UID(whole(string(row.UID), hubv1.MaxUIDLength))
 	row.Digest, row.Hash = whole(row.Digest, maxDigest), whole(row.Hash, maxDigest)
 	row.Reason = strings.ToValidUTF8(row.Reason[:min(len(row.Reason), maxReason)], "")
-	row.Message = strings.ToValidUTF8(cut(row.Message, maxMessage), "?")
+	row.Message = strings.ToValidUTF8(hubv1.CutMessage(row.Message, maxMessage), "?")
 	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
 		row.Observed = nil
 	}
@@ -361,14 +364,6 @@ func whole(text string, most int) string {
 		return ""
 	}
 	return text
-}
-
-// cut keeps the first n characters.
-func cut(message string, n int) string {
-	if len(message) <= n || len(message) <= utf8.UTFMax*n && utf8.RuneCountInString(message) <= n {
-		return message
-	}
-	return string([]rune(message[:min(len(message), utf8.UTFMax*n)])[:n-1]) + "…"
 }
 
 func raw(data []byte) *runtime.RawExtension {

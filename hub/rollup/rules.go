@@ -20,7 +20,8 @@ type Rules struct {
 	polarity map[string]health.Polarity
 }
 
-// NewRules reads them. The error names every expression that cannot be read; the rules can be used all the same, and leave those fields out.
+// NewRules reads them. The error names every expression that cannot be read; the rules can be used all the same, and
+// leave those fields out.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error

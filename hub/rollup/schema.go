@@ -21,7 +21,8 @@ type Schema struct {
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
-	// replicas is the path of the scale subresource's count below the status, such as "/readyInstances"; empty if there is none.
+	// replicas is the path of the scale subresource's count below the status, such as "/readyInstances"; empty if there is
+	// none.
 	replicas string
 	// workload is set for a built-in workload kind.
 	workload *workload
@@ -159,7 +160,8 @@ func (n *node) keyed() bool {
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries of a list by the text of their keys; ok is false if it is another thing, or one key is there twice or not at all.
+// entries of a list by the text of their keys; ok is false if it is another thing, or one key is there twice or not at
+// all.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen says what of a value server-side apply refuses although the validation takes it: fields that no schema declares, lists whose
-// entries are not told apart, and lists and objects where the schema has a text of some format.
+// misshapen says what of a value server-side apply refuses although the validation takes it: fields that no schema
+// declares, lists whose entries are not told apart, and lists and objects where the schema has a text of some format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:

@@ -14,10 +14,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server knows.
+// refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server
+// knows.
 //
-// The API server's own validation makes its validators anew for each value: 0.2 ms for a small status. It is asked where a schema says more
-// than what nearly all of them do; the rest is compared here. It does not look at what the server asks of the shape beside it.
+// The API server's own validation makes its validators anew for each value: 0.2 ms for a small status. It is asked
+// where a schema says more than what nearly all of them do; the rest is compared here. It does not look at what the
+// server asks of the shape beside it.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)

@@ -88,7 +88,8 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean is the common value. Where members differ, or not all have reported, the hub's spec says what a required one is.
+// boolean is the common value. Where members differ, or not all have reported, the hub's spec says what a required one
+// is.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -166,8 +167,8 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase is the worst word, if the hub knows what all words of the field mean. One that has not reported counts as Unknown if there is
-// such a word, and hides the phase if not.
+// phase is the worst word, if the hub knows what all words of the field mean. One that has not reported counts as
+// Unknown if there is such a word, and hides the phase if not.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {

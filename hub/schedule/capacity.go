@@ -1,21 +1,27 @@
 package schedule
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
-// capacityHolds is how long a cluster must have said the same of its nodes before replicas are moved for it.
+// capacityHolds is how long the capacity of a cluster must stay the same before replicas move for it.
 const capacityHolds = 5 * time.Minute
 
-// capacities are what clusters can allocate, as far as that is believed. A node that comes and goes shall move no replicas: what a cluster
-// says is believed once it has differed from what was believed before, by more than a tenth, for capacityHolds. What it says first, after a
-// start of the hub, is taken for the time being, and counts as unsettled for as long. A nil value believes everything at once.
+// mostCapacities bounds how many clusters are remembered.
+const mostCapacities = 10_000
+
+// capacities are the settled capacities of clusters. A node that comes and goes must move no replicas: a capacity
+// counts once it has differed from the settled one, by more than a tenth, for capacityHolds. The first capacity after a
+// start of the hub counts at once, and is unsettled for that time.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -27,31 +33,43 @@ type capacity struct {
 	since    time.Time // when it was first seen, or has begun to differ; zero if neither counts
 }
 
-// of returns what a cluster can allocate; known is false if its nodes have never been read. A wait is how long another answer may be
-// under way.
-func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (allocatable corev1.ResourceList, known bool, wait time.Duration) {
-	says := m.Status.Allocatable
-	if says == nil && m.Status.Capacity == nil && m.Status.Nodes.Total == 0 {
-		return nil, false, 0
+// capacitiesFor returns the capacities of all clusters if a placement may divide objects of the kind by them, else nil.
+func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now time.Time) map[string]decide.Capacity {
+	if !slices.ContainsFunc(f.Placements, func(p hubv1.PlacementObject) bool {
+		return decide.DividesByCapacity(p.PlacementSpec()) && mentions(p, kind)
+	}) {
+		return nil
 	}
-	if c == nil {
-		return says, true, 0
+	out := map[string]decide.Capacity{}
+	for _, c := range f.Clusters {
+		if b, known := s.capacities.of(c, now); known {
+			out[c.Name] = b
+		}
+	}
+	return out
+}
+
+// of returns what a cluster can allocate; known is false if its nodes have never been read.
+func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacity, known bool) {
+	says, known := decide.Allocatable(m)
+	if !known {
+		return decide.Capacity{}, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.known[m.UID]
 	if k == nil {
-		if c.known == nil || len(c.known) >= remembered {
+		if c.known == nil || len(c.known) >= mostCapacities {
 			c.known = map[types.UID]*capacity{}
 		}
 		k = &capacity{since: now}
 		c.known[m.UID] = k
 	}
-	wait = k.hear(says, now)
-	return k.believed, true, wait
+	wait := k.hear(says, now)
+	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// hear takes in what a cluster says, and returns how long something is to be waited for.
+// hear takes in a reported capacity, and returns the time until another one may count.
 func (k *capacity) hear(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {
@@ -71,7 +89,7 @@ func (k *capacity) hear(says corev1.ResourceList, now time.Time) time.Duration {
 	return wait
 }
 
-// alike says whether no resource differs by more than a tenth.
+// alike reports whether no resource differs by more than a tenth.
 func alike(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

@@ -9,60 +9,63 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
-// confirm lets a plan that takes something from a cluster pass only if uncached reads lead to the same plan. If they do not, or
-// cannot be had, the plan that takes nothing is returned, with a time at which to try once more. The facts are those that the
-// returned plan rests on.
-func (s *Scheduler) confirm(ctx context.Context, f facts, p plan) (facts, plan) {
-	if !p.takes {
-		return f, p
+// confirm passes a plan that withdraws a copy only if uncached reads lead to the same plan. Otherwise, or if the reads
+// fail, it returns a plan that withdraws nothing and is tried again. The returned input is the one of the returned
+// plan.
+func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan) (decide.Input, decide.Plan) {
+	if !p.Withdraws {
+		return in, p
 	}
-	if !s.listed(f.id.GroupKind()) {
-		return f.hold(5*time.Second, "the objects of its kind have not been listed")
+	if !s.listed(in.Object.ID.GroupKind()) {
+		return hold(in, 5*time.Second, "the objects of its kind have not been listed")
 	}
-	w, err := s.worlds.get(ctx, f.id.Namespace)
+	facts, err := s.liveFacts.get(ctx, in.Object.ID.Namespace)
 	if err != nil {
-		return f.hold(5*time.Second, err.Error())
+		return hold(in, 5*time.Second, err.Error())
 	}
-	live := f
-	live.world = w
-	if f.fate == alive {
-		object, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
+	live := in
+	live.Facts = facts
+	if in.Object.State == decide.Exists {
+		object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 		switch {
 		case isUndecided(err):
-			// What is in memory is a remembrance. A cluster may leave all the same.
-			f.fate, f.why, f.template = undecided, err.Error(), nil
-			return s.confirm(ctx, f, decide(f))
+			// The cached template may be stale. The removal of a cluster does not depend on it.
+			in.Object.State, in.Object.Problem, in.Object.Template = decide.Undecided, err.Error(), nil
+			return s.confirm(ctx, in, decide.Decide(in))
 		case err != nil:
-			return f.hold(5*time.Second, err.Error())
-		case isGone || object.GetDeletionTimestamp() != nil || (f.id.Namespace != "" && !w.namespaceRead):
-			return f.hold(time.Second, "")
+			return hold(in, 5*time.Second, err.Error())
+		case isGone || object.GetDeletionTimestamp() != nil || (in.Object.ID.Namespace != "" && !facts.NamespaceRead):
+			return hold(in, time.Second, "")
 		}
-		live.template = object
+		live.Object.Template = object
 	}
-	q := decide(live)
-	if q.spec == nil || !equality.Semantic.DeepEqual(p.spec.Clusters, q.spec.Clusters) {
-		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: what is cached differs from what is")
-		return f.hold(time.Second, "")
+	q := decide.Decide(live)
+	if q.Spec == nil || !equality.Semantic.DeepEqual(p.Spec.Clusters, q.Spec.Clusters) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: the cache differs from the API server")
+		return hold(in, time.Second, "")
 	}
-	return f, p
+	return in, p
 }
 
-// listed is true once the objects of a kind are known, or nobody can expect them to be. It is the only kind that a decision about one
-// of its objects reads; policies, clusters and namespaces are synced before the controller starts.
+// listed reports whether the objects of a kind are known, or cannot be read. No other kind needs this check: policies,
+// clusters and namespaces are synced before the controller starts.
 func (s *Scheduler) listed(gk schema.GroupKind) bool {
 	state, watched := s.Templates.State(gk)
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
-// hold is the plan that takes nothing. A reason that may last is told.
-func (f facts) hold(again time.Duration, why string) (facts, plan) {
-	f.holdBack = true
-	p := decide(f)
-	p.again = earlier(p.again, again)
-	if why != "" {
-		p.scheduled.Message = short(p.scheduled.Message + "; nothing is withdrawn yet: " + why)
+// hold returns the plan that withdraws nothing. The condition shows why, if that may last.
+func hold(in decide.Input, again time.Duration, why string) (decide.Input, decide.Plan) {
+	in.Unconfirmed = true
+	p := decide.Decide(in)
+	if p.Again == 0 || again < p.Again {
+		p.Again = again
 	}
-	return f, p
+	if why != "" {
+		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; nothing is withdrawn yet: " + why)
+	}
+	return in, p
 }

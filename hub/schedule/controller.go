@@ -1,20 +1,22 @@
-// Package schedule keeps one binding per federated object: it writes ResourceBinding.spec, the decision, and nothing else.
+// Package schedule keeps one binding per federated object: it writes ResourceBinding.spec, the decision, and nothing
+// else.
 //
-// A run gathers what is known of one object, decides purely (place.go, targets.go), and records what changed in one write.
-//   - Nothing is withdrawn on the word of a cache. A decision that takes an object from a cluster is made a second time from
-//     uncached reads (confirm.go) and carried out only if both agree; until then the cluster keeps what it has, while the
-//     rest of the decision goes ahead.
-//   - An object is gone only if Templates.Live says so. What cannot be read keeps its decision.
-//   - A cluster that is away for too long or drained turns Evicting when others take its place, and Absent when these are healthy and it
-//     answers (failover.go). How many move at a time is limited (drains.go); where a drain is, status.drain says.
-//   - A decision that deletes copies parks them (removals.go). They go when package guard lets them, or a user confirms it; until then their entries
-//     stay Present, which holds up nothing else of the object.
-//   - Rules of override policies exclude clusters (exclude.go). While one of them cannot be read, the decision stays as it is.
-//   - A target is never dropped from the list while its cluster may hold a copy: it turns Absent and goes after its row says
-//     Withdrawn, or when the cluster itself is given up, which an event tells.
+// A run gathers the facts about one object (gather.go), calls decide.Decide within the limits (limits.go), and records
+// the changes in one write (record.go).
 //
-// Not decided here: whether the copy on a member may be deleted (hub/dispatch and member/apply look at the copy itself), and
-// what the status of a binding says. The part of it that only a decision knows is published, and written by hub/report.
+//   - No cache decides on a withdrawal. A plan that takes an object from a cluster is made a second time from uncached
+//     reads (confirm.go) and carried out only if both agree. Until then the cluster keeps its copy, while the rest of
+//     the plan goes ahead.
+//   - An object is gone only if Templates.Live says so. An object that cannot be read keeps its decision.
+//   - The limits on evictions, drains and waits are values in the input. What a plan claims of them is reserved before
+//     the write; if another object was faster, the plan is made again. status.drain shows the progress of drains
+//     (drainstatus.go).
+//   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
+//     them or a user confirms them, which holds up nothing else of the object.
+//
+// Not decided here: whether the copy on a member may be deleted (hub/dispatch and member/apply look at the copy
+// itself), and the status of a binding. The part of it that only a decision knows is published, and written by
+// hub/report.
 package schedule
 
 import (
@@ -22,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -59,8 +61,8 @@ type Templates interface {
 	// OnChange registers who is told of changed objects, OnState of changed states.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
-	// Live reads an object uncached. Gone means that the object was deleted, while its kind stands since the given time. An error
-	// with a method Undecided that returns true means that no answer can be expected soon.
+	// Live reads an object uncached. Gone means that the object was deleted, while its kind stands since the given
+	// time. An error with a method Undecided that returns true means that no answer can be expected soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
@@ -73,8 +75,8 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is not known. It is
-	// named in messages. Nil: never known.
+	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is
+	// not known. It is named in messages. Nil: never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// Workers is the number of objects decided on at a time. Default 4.
 	Workers int
@@ -89,18 +91,20 @@ type Options struct {
 type Scheduler struct {
 	Options
 	wants      *wants
-	worlds     liveWorlds
+	liveFacts  liveFacts
 	decisions  decisions
-	deaths     deaths
-	memory     memory
+	deleted    deletedObjects
+	memo       decide.Memo
+	counts     copyCounts
 	capacities capacities
-	unanswered unanswered
-	turns      turns
-	pending    pending
+	limits     limits
 	removals   removals
 	onRemoval  func(placement types.NamespacedName)
-	counted    atomic.Bool // the bindings have been counted
+	lead       lead
+}
 
+// lead is the run of the controller while this replica leads.
+type lead struct {
 	mu    sync.Mutex
 	ctx   context.Context
 	queue queue // nil while another replica leads
@@ -114,19 +118,19 @@ func New(o Options) *Scheduler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	s := &Scheduler{Options: o, worlds: liveWorlds{reader: o.APIReader, clock: o.Clock}, deaths: deaths{clock: o.Clock}}
+	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}, deleted: deletedObjects{clock: o.Clock}}
 	s.Failover = o.Failover.WithDefaults()
-	s.turns.Failover = s.Failover
-	s.turns.drains.wake = s.wakeObject
-	s.pending.clock = o.Clock
-	s.removals.clock, s.removals.pending = o.Clock, &s.pending
+	s.limits.Failover = s.Failover
+	s.limits.drains.wake = s.wakeObject
+	s.removals.clock, s.removals.pending.clock = o.Clock, o.Clock
 	s.removals.Guard = o.Guard.WithDefaults()
 	s.removals.recent.Window = s.removals.Window
 	s.wants = newWants(o.Client, o.Templates, s.wakeObjects)
 	return s
 }
 
-// SetupWithManager adds the controller, which only the leader runs, and the upkeep of the wanted kinds, which every replica runs.
+// SetupWithManager adds the controller, which only the leader runs, and the upkeep of the wanted kinds, which every
+// replica runs.
 func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	s.wants.cache = mgr.GetCache()
 	if err := mgr.Add(s.wants); err != nil {
@@ -158,7 +162,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Refused says whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act on them.
+// Refused says whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act on
+// them.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
@@ -168,34 +173,46 @@ const outdatedPause = 50 * time.Millisecond
 
 // Reconcile brings the binding of one object in line with what is known now.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
-	s.pending.begin(id)
+	s.removals.pending.begin(id)
 	decided := id.Group == hubv1.GroupVersion.Group
-	defer func() { s.pending.end(id, decided) }()
+	defer func() { s.removals.pending.end(id, decided) }()
 	if decided {
 		return ctrl.Result{}, nil
 	}
-	f, err := s.gather(ctx, id)
+	in, err := s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
 		return ctrl.Result{}, nil // the first list of the kind wakes all its bindings
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	f, p := s.confirm(ctx, f, decide(f))
+	in, p := s.decide(ctx, in)
 	act := s.record
-	if f.binding != nil && (f.binding.GetDeletionTimestamp() != nil || p.remove) {
+	if in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove) {
 		act = s.release
 	}
-	err = act(ctx, f, p)
-	s.turns.decided(id, p, err == nil)
-	decided = err == nil && !f.holdBack
-	s.removals.decided(id, p.claims, decided && (f.fate == alive || f.fate == gone))
+	err = act(ctx, in, p)
+	s.limits.decided(id, p.Claims, err == nil)
+	decided = err == nil && !in.Unconfirmed
+	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
 	if isOutdated(err) {
 		return ctrl.Result{RequeueAfter: outdatedPause}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: p.again}, nil
+	return ctrl.Result{RequeueAfter: p.Again}, nil
+}
+
+// decide decides within the limits. It decides again if another object has used a limit between the decision and its
+// claims.
+func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
+	for {
+		in.Limits = s.limits.of(in)
+		confirmed, p := s.confirm(ctx, in, decide.Decide(in))
+		if s.limits.claim(confirmed, p.Claims) {
+			return confirmed, p
+		}
+	}
 }
 
 // Wanted are the kinds that placements select and those that have bindings. Nil means that this is not known yet.
@@ -206,11 +223,12 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 	return nil
 }
 
-// OnWanted registers who is told when it is known which kinds are wanted, and when more are than before. To be called before the manager starts.
+// OnWanted registers who is told when it is known which kinds are wanted, and when more are than before. To be called
+// before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers who is told that Decision has a new answer for a binding, and whether it is decided as before, in other words. To be called before
-// the manager starts.
+// OnDecision registers who is told that Decision has a new answer for a binding, and whether it is decided as before,
+// in other words. To be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

@@ -13,31 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
-// decision is the part of a binding's status that only scheduling knows.
-type decision struct {
-	scheduled metav1.Condition // without a time
-	rejected  *hubv1.DecisionStatus
-	others    []string
-}
-
-// decisions are the last ones of this process.
+// decisions are the last status of each binding, as this process decided it.
 type decisions struct {
 	onChange func(binding types.NamespacedName, asBefore bool)
 
 	mu   sync.RWMutex
-	last map[types.NamespacedName]decision
+	last map[types.NamespacedName]decide.Status
 }
 
-// Decision returns what was last said of a binding beside its spec: the condition Scheduled without a time, the rejected clusters
-// and the placements that match and are not followed. known is false until this process has decided. Nothing of it is to be changed.
+// Decision returns the last decision on a binding, without its spec: the condition Scheduled without a time, the
+// rejected clusters, and the placements that match and are not followed. known is false until this process has decided.
+// The caller must not change the values.
 func (s *Scheduler) Decision(binding types.NamespacedName) (scheduled metav1.Condition, rejected *hubv1.DecisionStatus, otherPlacements []string, known bool) {
 	d, ok := s.decisions.get(binding)
-	return d.scheduled, d.rejected, d.others, ok
+	return d.Scheduled, d.Decision, d.OtherPlacements, ok
 }
 
-func (d *decisions) get(key types.NamespacedName) (decision, bool) {
+func (d *decisions) get(key types.NamespacedName) (decide.Status, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	last, ok := d.last[key]
@@ -50,8 +45,9 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set returns whether the decision is another one than before, and whether spec, status and reason are as they were: then only its words are others.
-func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefore bool) {
+// set returns whether the decision changed, and whether spec, status and reason stayed as before: then only the wording
+// changed.
+func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, known := d.last[key]
@@ -59,15 +55,15 @@ func (d *decisions) set(key types.NamespacedName, now decision) (changed, asBefo
 		return false, true
 	}
 	if d.last == nil {
-		d.last = map[types.NamespacedName]decision{}
+		d.last = map[types.NamespacedName]decide.Status{}
 	}
 	d.last[key] = now
-	was, is := before.scheduled, now.scheduled
+	was, is := before.Scheduled, now.Scheduled
 	return true, known && was.ObservedGeneration == is.ObservedGeneration && was.Status == is.Status && was.Reason == is.Reason
 }
 
-// told are the reasons that a user hears of through an event on his object.
-var told = map[string]bool{
+// eventReasons are the reasons that a Warning event on the object tells.
+var eventReasons = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
 	hubv1.ReasonNamespaceRefused:  true,
@@ -80,71 +76,97 @@ var told = map[string]bool{
 	hubv1.ReasonTooManyAway:       true,
 }
 
-// announce publishes the decision and tells of it if it is another phase than before. b is the binding after the write, nil if
-// there is none.
-func (s *Scheduler) announce(f facts, p plan, b hubv1.BindingObject) {
-	key := f.id.BindingKey()
-	if p.scheduled.Reason == "" {
+// announce publishes the decision, with an event if its reason changed. b is the binding after the write, nil if there
+// is none.
+func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObject) {
+	key := in.Object.ID.BindingKey()
+	if p.Status.Scheduled.Reason == "" {
 		s.decisions.forget(key)
 		return
 	}
-	before := s.phase(f)
-	now := decision{scheduled: p.scheduled, rejected: p.rejected, others: p.others}
+	before := s.phase(in)
+	now := p.Status
 	if b != nil {
-		now.scheduled.ObservedGeneration = b.GetGeneration()
+		now.Scheduled.ObservedGeneration = b.GetGeneration()
 	}
 	changed, asBefore := s.decisions.set(key, now)
 	if changed && b != nil && s.decisions.onChange != nil {
 		s.decisions.onChange(key, asBefore)
 	}
-	if told[p.scheduled.Reason] && p.scheduled.Reason != before && f.template != nil {
-		s.event(f.template, p.scheduled.Reason, "Schedule", p.scheduled.Message)
+	if eventReasons[p.Status.Scheduled.Reason] && p.Status.Scheduled.Reason != before && in.Object.Template != nil {
+		s.event(in.Object.Template, p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
 	}
-	s.leftBehind(f, p.left)
-	if len(p.leaves) > 0 && f.template != nil {
-		s.event(f.template, hubv1.ReasonEvicted, "Schedule", evictedText(p))
+	s.leftBehind(in, p.LeftBehind)
+	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
+		s.event(in.Object.Template, hubv1.ReasonEvicted, "Schedule", evictedText(p))
 	}
 }
 
-// phase is the reason of the last decision, of this process or of the one before.
-func (s *Scheduler) phase(f facts) string {
-	if last, ok := s.decisions.get(f.id.BindingKey()); ok {
-		return last.scheduled.Reason
+// phase is the reason of the last decision, by this process or by an earlier leader.
+func (s *Scheduler) phase(in decide.Input) string {
+	if last, ok := s.decisions.get(in.Object.ID.BindingKey()); ok {
+		return last.Scheduled.Reason
 	}
-	if f.binding != nil {
-		if c := meta.FindStatusCondition(f.binding.BindingStatus().Conditions, hubv1.ConditionScheduled); c != nil {
+	if in.Binding != nil {
+		if c := meta.FindStatusCondition(in.Binding.BindingStatus().Conditions, hubv1.ConditionScheduled); c != nil {
 			return c.Reason
 		}
 	}
 	return ""
 }
 
-// leftBehind tells of copies that nobody will withdraw, at most three by name.
-func (s *Scheduler) leftBehind(f facts, left []string) {
+// leftBehind records an event on copies that stay on their clusters for good, at most three by name.
+func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 	if len(left) == 0 {
 		return
 	}
-	var regarding runtime.Object = f.binding
-	if f.template != nil {
-		regarding = f.template
+	var regarding runtime.Object = in.Binding
+	if in.Object.Template != nil {
+		regarding = in.Object.Template
 	}
 	const named = 3
 	text := strings.Join(left[:min(named, len(left))], "; ")
 	if more := len(left) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	s.event(regarding, "LeftBehind", "Withdraw", f.id.String()+" is left as it is on "+text)
+	s.event(regarding, "LeftBehind", "Withdraw", in.Object.ID.String()+" is left as it is on "+text)
 }
 
 func (s *Scheduler) event(regarding runtime.Object, reason, action, note string) {
-	s.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, reason, action, "%s", short(note))
+	s.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
 }
 
-// short cuts a text to what conditions and events show.
-func short(text string) string {
-	const longest = 1000
-	if len(text) <= longest {
-		return text
+// evictedText names the clusters that replace evicted ones.
+func evictedText(p decide.Plan) string {
+	var parts []string
+	for _, name := range p.Claims.Evicted {
+		e := p.Spec.Target(name)
+		if e == nil || e.Evicting == nil {
+			continue
+		}
+		why := "was away for too long"
+		if e.Evicting.Reason == hubv1.ReasonDrained {
+			why = "is drained"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s: %s", name, why, takers(e.Evicting.Replacements)))
 	}
-	return strings.ToValidUTF8(text[:longest], "")
+	return strings.Join(parts, "; ")
+}
+
+// takers is a text such as "b, c and 2 more take its place".
+func takers(replacements []hubv1.Replacement) string {
+	const named = 3
+	var names []string
+	for _, r := range replacements[:min(named, len(replacements))] {
+		names = append(names, r.Cluster)
+	}
+	switch more := len(replacements) - named; {
+	case len(names) == 0:
+		return "the others take its place"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more take its place", strings.Join(names, ", "), more)
+	case len(names) == 1:
+		return names[0] + " takes its place"
+	}
+	return strings.Join(names, ", ") + " take its place"
 }

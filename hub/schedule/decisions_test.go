@@ -7,23 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 func TestADecisionInOtherWordsIsToldApartFromAnotherOne(t *testing.T) {
 	t.Parallel()
-	before := decision{scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "3 of 3 clusters", ObservedGeneration: 1}}
+	before := decide.Status{Scheduled: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled, Message: "3 of 3 clusters", ObservedGeneration: 1}}
 	for name, test := range map[string]struct {
-		change            func(*decision)
+		change            func(*decide.Status)
 		changed, asBefore bool
 	}{
-		"the same":        {func(*decision) {}, false, true},
-		"another message": {func(d *decision) { d.scheduled.Message = "2 of 3 clusters" }, true, true},
-		"other rejections": {func(d *decision) {
-			d.rejected = &hubv1.DecisionStatus{Rejected: []hubv1.RejectedClusters{{Reason: hubv1.ReasonClusterNotReady, Count: 1}}}
+		"the same":        {func(*decide.Status) {}, false, true},
+		"another message": {func(d *decide.Status) { d.Scheduled.Message = "2 of 3 clusters" }, true, true},
+		"other rejections": {func(d *decide.Status) {
+			d.Decision = &hubv1.DecisionStatus{Rejected: []hubv1.RejectedClusters{{Reason: hubv1.ReasonClusterNotReady, Count: 1}}}
 		}, true, true},
-		"another spec":   {func(d *decision) { d.scheduled.ObservedGeneration = 2 }, true, false},
-		"another reason": {func(d *decision) { d.scheduled.Reason = hubv1.ReasonSuspended }, true, false},
-		"another status": {func(d *decision) { d.scheduled.Status = metav1.ConditionFalse }, true, false},
+		"another spec":   {func(d *decide.Status) { d.Scheduled.ObservedGeneration = 2 }, true, false},
+		"another reason": {func(d *decide.Status) { d.Scheduled.Reason = hubv1.ReasonSuspended }, true, false},
+		"another status": {func(d *decide.Status) { d.Scheduled.Status = metav1.ConditionFalse }, true, false},
 	} {
 		var all decisions
 		key := types.NamespacedName{Namespace: "shop", Name: "web"}

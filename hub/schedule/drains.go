@@ -9,14 +9,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 func unavailable(d *hubv1.DrainPolicy) int {
 	return int(ptr.Deref(d.MaxUnavailable, hubv1.MostUnavailable))
 }
 
-// drains knows which objects are moving from each cluster: those whose bindings say so, and those that were let go a moment ago. Its bounds
-// hold over a change of the leader, since bindings are read before the first decision.
+// drains counts the objects that are moving from each cluster: by their bindings, and by grants that no binding shows
+// yet. The limits hold over a change of the leader, since all bindings are read before the first decision.
 type drains struct {
 	wake func(key)
 
@@ -31,7 +32,7 @@ type other struct {
 	moving  bool // its replacements are awaited
 }
 
-// drain is what is known of one cluster.
+// drain is the state of one cluster.
 type drain struct {
 	most    int                           // may be moving
 	began   int                           // objects that the cluster had when the first of them asked to leave
@@ -39,6 +40,8 @@ type drain struct {
 	moving  map[types.NamespacedName]bool // as the bindings say
 	granted map[types.NamespacedName]bool // the bindings do not say so yet; true once that is written
 	stays   map[key]string                // why objects cannot be moved
+	evicted map[key]bool                  // objects that were taken away and that no other cluster took
+	before  *int32                        // how many there were when this process first looked; nil if it has not
 	waiting []key                         // in order; some may not wait any more
 	queued  map[key]bool
 }
@@ -46,7 +49,7 @@ type drain struct {
 func (d *drains) of(cluster string) *drain {
 	c := d.clusters[cluster]
 	if c == nil {
-		c = &drain{moving: map[types.NamespacedName]bool{}, granted: map[types.NamespacedName]bool{}, stays: map[key]string{}, queued: map[key]bool{}}
+		c = &drain{moving: map[types.NamespacedName]bool{}, granted: map[types.NamespacedName]bool{}, stays: map[key]string{}, evicted: map[key]bool{}, queued: map[key]bool{}}
 		if d.clusters == nil {
 			d.clusters = map[string]*drain{}
 		}
@@ -55,9 +58,11 @@ func (d *drains) of(cluster string) *drain {
 	return c
 }
 
-// room is how many more objects may be moving.
-func (c *drain) room() int {
-	n := c.most - len(c.moving)
+// room is the number of objects that may begin to move.
+func (c *drain) room() int { return c.roomFor(c.most) }
+
+func (c *drain) roomFor(most int) int {
+	n := most - len(c.moving)
 	for b := range c.granted {
 		if !c.moving[b] {
 			n--
@@ -66,7 +71,7 @@ func (c *drain) room() int {
 	return n
 }
 
-// next are those that wait and for which there is room.
+// next takes the waiting objects for which there is room.
 func (c *drain) next() []key {
 	n := max(0, min(c.room(), len(c.waiting)))
 	out := c.waiting[:n:n]
@@ -77,8 +82,23 @@ func (c *drain) next() []key {
 	return out
 }
 
-// ask lets an object leave a cluster unless enough are on their way. One that is refused is woken when there is room.
-// objects is how many the cluster has.
+// full reports whether no room is left for an object. An object that has a grant or is moving has its place already.
+func (d *drains) full(cluster string, id key, most int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.clusters[cluster]
+	if c == nil {
+		return most <= 0
+	}
+	binding := id.BindingKey()
+	if _, granted := c.granted[binding]; granted || c.moving[binding] {
+		return false
+	}
+	return c.roomFor(most) <= 0
+}
+
+// ask grants an object to leave a cluster if there is room. A refused object is woken when there is. objects is the
+// number of objects on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,23 +119,28 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided takes note of a decision: which clusters the object leaves now, and where it cannot be replaced, by reason. What was granted to it and not
-// used is given to others. What was written counts until the binding shows it: a decision may be made on one that does not yet.
-func (d *drains) decided(id key, leaves []string, stays map[string]string, written bool) {
+// decided takes note of a decision. A grant that it did not use is given to other objects. A move that was written
+// counts until the binding shows it: the next decision may be made on a binding that does not show it yet.
+func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
 	d.mu.Lock()
-	for cluster := range stays {
+	for cluster := range claims.Blocked {
 		d.of(cluster)
+	}
+	for _, cluster := range claims.Unreplaced {
+		if written {
+			d.of(cluster).evicted[id] = true
+		}
 	}
 	for name, c := range d.clusters {
 		switch before, granted := c.granted[binding]; {
-		case granted && slices.Contains(leaves, name):
+		case granted && slices.Contains(claims.Evicted, name):
 			c.granted[binding] = before || written
 		case !before:
 			delete(c.granted, binding)
 		}
-		if why := stays[name]; why != "" {
+		if why := claims.Blocked[name]; why != "" {
 			c.stays[id] = why
 		} else {
 			delete(c.stays, id)
@@ -126,13 +151,13 @@ func (d *drains) decided(id key, leaves []string, stays map[string]string, writt
 	d.wakeAll(woken)
 }
 
-// see takes note of what a binding says; b is nil if it is gone.
+// see takes in a binding; b is nil if it is gone.
 func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	var now []other
 	if b != nil {
 		for _, e := range b.BindingSpec().Clusters {
 			if e.State != hubv1.TargetPresent {
-				now = append(now, other{e.Name, e.State == hubv1.TargetEvicting && len(awaited(b, e, 0)) > 0})
+				now = append(now, other{e.Name, e.State == hubv1.TargetEvicting && len(decide.Awaited(b, e, 0)) > 0})
 			}
 		}
 	}
@@ -176,19 +201,49 @@ func (d *drains) wakeAll(ids []key) {
 	}
 }
 
-// ended takes note that a cluster is not drained any more.
+// began notes the number of objects on a cluster from which one is about to be taken away.
+func (d *drains) began(cluster string, objects int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.of(cluster)
+	c.began = max(c.began, objects)
+}
+
+// ended notes that a cluster is not drained any more.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.clusters[cluster]; c != nil {
-		c.began = 0
+		c.began, c.before = 0, nil
+		clear(c.evicted)
 	}
+}
+
+// evictedFrom counts the objects that have left a cluster by its drain although no other cluster took them. shown is
+// the status, since an earlier leader may have counted some.
+func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.of(cluster)
+	if c.before == nil {
+		c.before = new(int32)
+		if shown != nil {
+			*c.before = shown.Evicted
+		}
+	}
+	n := *c.before
+	for id := range c.evicted {
+		if !slices.ContainsFunc(d.others[id.BindingKey()], func(o other) bool { return o.cluster == cluster }) {
+			n++
+		}
+	}
+	return n
 }
 
 // remains are the objects that cannot be moved from a cluster, in order.
 type remains struct{ blocked, staying []key }
 
-// left counts what is left of a drain, beside objects that are Present, and what cannot be moved.
+// left counts the entries of a drained cluster that are not Present, and the objects that cannot be moved.
 func (d *drains) left(cluster string) (s hubv1.DrainStatus, r remains) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

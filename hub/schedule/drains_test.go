@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 func numbered(n int) key {
@@ -40,8 +41,8 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	if !d.ask("sg", numbered(2), 1, 5) {
 		t.Fatal("another cluster's drain is in the way")
 	}
-	d.decided(numbered(1), []string{"eu"}, nil, true)
-	d.decided(numbered(1), nil, nil, true) // on a binding that shows it, while who counts has not heard of it
+	d.decided(numbered(1), decide.Claims{Evicted: []string{"eu"}}, true)
+	d.decided(numbered(1), decide.Claims{}, true) // on a binding that shows it, while who counts has not heard of it
 	if d.ask("eu", numbered(3), 2, 5) {
 		t.Fatal("a third object is moved while it is not shown that the second one is")
 	}
@@ -54,11 +55,11 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	if diff := cmp.Diff([]key{numbered(2)}, woken); diff != "" {
 		t.Fatalf("when one has its replacement, woken are (-want +got):\n%s", diff)
 	}
-	d.decided(numbered(2), nil, map[string]string{"eu": hubv1.ReasonNoReplacement}, true) // it cannot go after all
+	d.decided(numbered(2), decide.Claims{Blocked: map[string]string{"eu": hubv1.ReasonNoReplacement}}, true) // it cannot go after all
 	if diff := cmp.Diff([]key{numbered(2), numbered(3)}, woken); diff != "" {
 		t.Fatalf("when one cannot go, woken are (-want +got):\n%s", diff)
 	}
-	d.decided(numbered(4), nil, map[string]string{"eu": hubv1.ReasonWantedEverywhere}, true)
+	d.decided(numbered(4), decide.Claims{Blocked: map[string]string{"eu": hubv1.ReasonWantedEverywhere}}, true)
 	got, cannot := d.left("eu")
 	want := remains{blocked: []key{numbered(2)}, staying: []key{numbered(4)}}
 	if diff := cmp.Diff(hubv1.DrainStatus{Total: 5, Remaining: 2, Moving: 1, Blocked: 1, Staying: 1}, got) + cmp.Diff(want, cannot, cmp.AllowUnexported(remains{})); diff != "" {
@@ -66,10 +67,26 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	}
 	d.see(numbered(0).BindingKey(), nil)
 	d.see(numbered(1).BindingKey(), bindingOf(numbered(1), present("sg")))
-	d.decided(numbered(2), nil, nil, true)
-	d.decided(numbered(4), nil, nil, true)
+	d.decided(numbered(2), decide.Claims{}, true)
+	d.decided(numbered(4), decide.Claims{}, true)
 	if got, _ := d.left("eu"); got != (hubv1.DrainStatus{Total: 5}) {
 		t.Errorf("at the end %+v is left", got)
+	}
+	before := &hubv1.DrainStatus{Evicted: 3} // an earlier leader has counted
+	for _, written := range []bool{false, true, true} {
+		d.decided(numbered(4), decide.Claims{Unreplaced: []string{"eu"}}, written)
+		if got, want := d.evictedFrom("eu", before), int32(3); got != want && !written || written && got != want+1 {
+			t.Errorf("%d objects were evicted, written %t", got, written)
+		}
+	}
+	d.see(numbered(4).BindingKey(), bindingOf(numbered(4), absent("eu", hubv1.ReasonDraining, hubv1.RemovalDelete), present("sg")))
+	if got := d.evictedFrom("eu", before); got != 3 {
+		t.Errorf("%d objects have left, while one is still being withdrawn", got)
+	}
+	d.see(numbered(4).BindingKey(), bindingOf(numbered(4), present("sg")))
+	d.began("eu", 9)
+	if got, _ := d.left("eu"); got != (hubv1.DrainStatus{Total: 9}) || d.evictedFrom("eu", before) != 4 {
+		t.Errorf("after the withdrawal %+v is left, and %d objects were evicted", got, d.evictedFrom("eu", before))
 	}
 	d.ended("eu")
 	if got, _ := d.left("eu"); got != (hubv1.DrainStatus{}) {
@@ -94,18 +111,21 @@ func TestADrainKeepsItsBound(t *testing.T) {
 		for n := range objects {
 			due, present[n] = append(due, n), true
 		}
-		decide := func(n int) {
+		decideOn := func(n int) {
 			var leaves []string
+			full := d.full("eu", numbered(n), most)
 			switch {
 			case !present[n]:
-			case d.ask("eu", numbered(n), most, 0):
+			case d.ask("eu", numbered(n), most, 0) == full:
+				t.Fatalf("for object %d the drain was full: %t, and then it was not so", n, full)
+			case !full:
 				if rapid.IntRange(0, 3).Draw(t, "confirmed") > 0 {
 					leaves, present[n], unseen = []string{"eu"}, false, append(unseen, n)
 				} else {
 					due = append(due, n) // tried again
 				}
 			}
-			d.decided(numbered(n), leaves, nil, true)
+			d.decided(numbered(n), decide.Claims{Evicted: leaves}, true)
 		}
 		for step := 0; left < objects; step++ {
 			if step > 1000 {
@@ -116,11 +136,11 @@ func TestADrainKeepsItsBound(t *testing.T) {
 				if len(due) > 0 {
 					n := due[0]
 					due = due[1:]
-					decide(n)
+					decideOn(n)
 				}
 			case "decide again":
 				if len(unseen) > 0 {
-					d.decided(numbered(unseen[0]), nil, nil, true)
+					d.decided(numbered(unseen[0]), decide.Claims{}, true)
 				}
 			case "show":
 				if len(unseen) > 0 {

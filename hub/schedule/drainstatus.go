@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // drainEvery is how often the progress of drains is written, if it has moved.
 const drainEvery = 2 * time.Second
 
-// drainReporter keeps status.drain of the MemberClusters that are drained. The leader alone runs it: nobody else has decided.
+// drainReporter keeps status.drain of the MemberClusters that are drained. The leader alone runs it: nobody else has
+// decided.
 type drainReporter struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -32,7 +34,7 @@ func (r drainReporter) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if !r.counted.Load() {
+			if !r.counts.complete.Load() {
 				continue
 			}
 			if err := r.reportDrains(ctx); err != nil {
@@ -65,11 +67,12 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 // drained is what a drain has left; nil if the cluster is not drained.
 func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if c.Spec.Drain == nil {
-		s.turns.drains.ended(c.Name)
+		s.limits.drains.ended(c.Name)
 		return nil
 	}
-	present := int32(s.memory.objectsOn(c.Name))
-	left, cannot := s.turns.drains.left(c.Name)
+	present := int32(s.counts.objectsOn(c.Name))
+	left, cannot := s.limits.drains.left(c.Name)
+	left.Evicted = s.limits.drains.evictedFrom(c.Name, c.Status.Drain)
 	leaving := left.Remaining - left.Moving
 	left.Remaining += present
 	left.Total = max(left.Total, left.Remaining)
@@ -88,7 +91,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	}
 	say(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
 	say(max(0, present-left.Blocked-left.Staying), "waits for its turn", "wait for their turn")
-	if away(c) {
+	if decide.IsAway(c) {
 		say(leaving, "has been replaced and goes when the cluster answers", "have been replaced and go when the cluster answers")
 	} else {
 		say(leaving, "is being withdrawn", "are being withdrawn")
@@ -110,6 +113,6 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if parts == nil {
 		parts = []string{"nothing is left"}
 	}
-	left.Message = short(strings.Join(parts, "; "))
+	left.Message = decide.Short(strings.Join(parts, "; "))
 	return ptr.To(left)
 }

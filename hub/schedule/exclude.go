@@ -11,40 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
-	"github.com/hanse-dev/hanse/placement"
 )
-
-// excludingPolicies reads the override policies that exclude clusters: the cluster-scoped ones and those of a namespace, "" for none. The others have no
-// part in where objects go.
-func excludingPolicies(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
-	policies, err := scopes.OverridePoliciesFor(ctx, r, namespace, options...)
-	return excludingOf(policies), err
-}
-
-// excludingOf are those that exclude clusters.
-func excludingOf(policies []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
-	return slices.DeleteFunc(policies, func(p hubv1.OverridePolicyObject) bool { return !overrides.Excludes(p) })
-}
-
-// exclusions say which clusters override policies keep the object out of. An error means that nobody can tell.
-func (f facts) exclusions() (map[string]placement.Exclusion, error) {
-	if len(f.world.overrides) == 0 {
-		return nil, nil
-	}
-	rules, err := overrides.ExclusionsOf(f.world.overrides, f.selectable())
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]placement.Exclusion{}
-	for _, c := range f.world.clusters {
-		seen := f.memory.see(c)
-		x, excluded := rules.Of(overrides.Cluster{Name: seen.Name, Labels: seen.Labels, Version: seen.Version, Capacity: seen.Capacity})
-		if excluded {
-			out[c.Name] = placement.Exclusion{Rule: x.Rule.String(), Passing: x.Passing, Why: x.Why}
-		}
-	}
-	return out, nil
-}
 
 // excludedBy returns the objects of the kinds that a policy speaks of, if it excludes clusters.
 func excludedBy[T hubv1.OverridePolicyObject](s *Scheduler) func(context.Context, T) []key {

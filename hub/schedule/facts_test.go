@@ -33,7 +33,7 @@ func TestWhatAClusterReportsWakesWhoReadsIt(t *testing.T) {
 	s.reports("eu", `{"nodes":{"total":3,"ready":3}}`)
 	s.becomes("eu")
 	s.eventually("the object is counted", func() error {
-		if n := scheduler.memory.objectsOn(s.cluster("eu")); n != 1 {
+		if n := scheduler.counts.objectsOn(s.cluster("eu")); n != 1 {
 			return fmt.Errorf("%d objects are", n)
 		}
 		return nil

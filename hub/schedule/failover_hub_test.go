@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // set edits a MemberCluster of the scene and its status.
@@ -176,7 +177,7 @@ func TestADrainedClusterIsEmptiedOneByOne(t *testing.T) {
 					continue
 				}
 				last++
-				if e.State == hubv1.TargetEvicting && len(awaited(&all[i], e, 0)) > 0 {
+				if e.State == hubv1.TargetEvicting && len(decide.Awaited(&all[i], e, 0)) > 0 {
 					moving++
 				}
 			}

@@ -7,65 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/replicas"
 )
-
-// fate is what is known of the object itself.
-type fate int
-
-const (
-	alive fate = iota
-	// gone: it was deleted, or asked to go, as an uncached read has shown.
-	gone
-	// unread: it cannot be read now.
-	unread
-	// undecided: it is not there, and nobody can say that it was deleted.
-	undecided
-)
-
-// facts are everything that one decision depends on.
-type facts struct {
-	id       hubv1.ObjectIdentity
-	binding  hubv1.BindingObject        // nil if there is none; not to be changed
-	template *unstructured.Unstructured // set if the fate is alive; not to be changed
-	fate     fate
-	why      string // the object is unread or undecided
-	world    world
-	memory   *memory
-	// capacities are for divisions; scalePath is where a division that says nothing might find the replicas.
-	capacities *capacities
-	unanswered *unanswered
-	turns      *turns
-	// mostAway is the percentage of clusters that may be away.
-	mostAway int
-	// noRoom is true if the replicas would have no room without a cluster that is drained.
-	noRoom    bool
-	scalePath string
-	refused   bool // the hub itself would act on this kind
-	now       time.Time
-	// holdBack keeps what a decision would take from a cluster: it has not been confirmed.
-	holdBack bool
-	// guarded is true if copies go only once the guard has let them; removals are its verdicts on those of this object, by cluster.
-	guarded  bool
-	removals map[string]verdict
-	// replayed is told how the decision comes about, unless it is nil.
-	replayed *Replayed
-}
-
-func (f facts) spec() *hubv1.BindingSpec {
-	if f.binding == nil {
-		return &hubv1.BindingSpec{}
-	}
-	return f.binding.BindingSpec()
-}
-
-// selectable is the object as policies see it.
-func (f facts) selectable() hubv1.SelectableObject {
-	return hubv1.SelectableObject{ObjectIdentity: f.id, Labels: f.template.GetLabels(), NamespaceLabels: f.world.namespaceLabels}
-}
 
 var (
 	errNotListed   = errors.New("the objects of its kind are not listed yet")
@@ -73,85 +22,89 @@ var (
 	errNoNamespace = errors.New("its namespace is not known yet")
 )
 
-// gather reads what is known of an object. What could not be read is an error or a fate of its own, never an absence.
-func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (facts, error) {
-	f := facts{id: id, memory: &s.memory, capacities: &s.capacities, unanswered: &s.unanswered, turns: &s.turns, mostAway: s.Failover.MostAway, refused: s.Refused(id.GroupKind()), now: s.Clock.Now(),
-		guarded: true, removals: s.removals.of(id)}
+// gather reads what decides on an object. A failed read is an error or a State of its own, and never counts as a
+// missing object.
+func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
+	in := decide.Input{
+		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
+		Objects: s.counts.objectsByCluster(), Removals: s.removals.of(id), Now: s.Clock.Now(), Memo: &s.memo,
+	}
 	binding := hubv1.NewBinding(id.BindingKey())
 	switch err := s.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); {
 	case client.IgnoreNotFound(err) != nil:
-		return facts{}, fmt.Errorf("reading the binding of %s: %w", id, err)
+		return decide.Input{}, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case err == nil:
-		f.binding = binding
+		in.Binding = binding
 	}
-	if f.binding != nil && hubv1.ObjectOf(f.binding) != id {
-		return facts{}, fmt.Errorf("reading the binding %s of %s: %w", id.BindingKey(), id, errOtherObject)
+	if in.Binding != nil && hubv1.ObjectOf(in.Binding) != id {
+		return decide.Input{}, fmt.Errorf("reading the binding %s of %s: %w", id.BindingKey(), id, errOtherObject)
 	}
-	if err := s.look(ctx, &f); err != nil {
-		return facts{}, err
+	var err error
+	if in.Object, err = s.find(ctx, in.Object, in.Binding); err != nil {
+		return decide.Input{}, err
 	}
-	w, err := readWorld(ctx, s.Client, id.Namespace, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return facts{}, fmt.Errorf("gathering for %s: %w", id, err)
+	if in.Facts, err = scopes.Facts(ctx, s.Client, id.Namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
 	}
-	if f.fate == alive && id.Namespace != "" && !w.namespaceRead {
-		return facts{}, fmt.Errorf("gathering for %s: %w", id, errNoNamespace)
+	if in.Object.State == decide.Exists && id.Namespace != "" && !in.Facts.NamespaceRead {
+		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, errNoNamespace)
 	}
-	f.world = w
-	f.scalePath = s.suggestion(ctx, id.GroupKind(), w.placements)
-	return f, nil
+	in.Capacities = s.capacitiesFor(id.GroupKind(), in.Facts, in.Now)
+	in.Object.ScalePath = s.suggestion(ctx, id.GroupKind(), in.Facts.Placements)
+	return in, nil
 }
 
-// look finds the object's fate: from memory if it lives, from the API server if not.
-func (s *Scheduler) look(ctx context.Context, f *facts) error {
-	template, found := s.Templates.Get(f.id)
+// find completes an object with its State: from memory if it exists, from the API server if not.
+func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
+	template, found := s.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
-		f.template = template
-		s.deaths.forget(f.id)
-		return nil
+		o.Template = template
+		s.deleted.forget(o.ID)
+		return o, nil
 	}
-	if f.binding == nil {
-		f.fate = gone // and nothing is to be done about it
-		s.deaths.forget(f.id)
-		return nil
+	if binding == nil {
+		o.State = decide.Deleted // and without a binding, that changes nothing
+		s.deleted.forget(o.ID)
+		return o, nil
 	}
-	state, watched := s.Templates.State(f.id.GroupKind())
+	state, watched := s.Templates.State(o.ID.GroupKind())
 	switch {
 	case !found && (!watched || (!state.Synced && state.Reason == "")):
-		return errNotListed
+		return o, errNotListed
 	case !found && !state.Synced:
-		f.fate, f.why = unread, fmt.Sprintf("%s: %s", state.Reason, state.Message)
+		o.State, o.Problem = decide.Unreadable, fmt.Sprintf("%s: %s", state.Reason, state.Message)
 		if state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden {
-			f.fate = undecided
+			o.State = decide.Undecided
 		}
-		return nil
+		return o, nil
 	}
-	if s.deaths.knows(f.id, f.binding) && !holds(f.spec()) {
-		f.fate = gone
-		return nil
+	if s.deleted.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
+		o.State = decide.Deleted
+		return o, nil
 	}
 	asked := s.Clock.Now()
-	live, isGone, err := s.Templates.Live(ctx, f.id, knownSince(f.binding))
+	live, isGone, err := s.Templates.Live(ctx, o.ID, knownSince(binding))
 	switch {
 	case isUndecided(err):
-		f.fate, f.why = undecided, err.Error()
+		o.State, o.Problem = decide.Undecided, err.Error()
 	case err != nil:
-		return fmt.Errorf("gathering for %s: %w", f.id, err)
+		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
 	case isGone || live.GetDeletionTimestamp() != nil:
-		f.fate = gone
-		s.deaths.learn(f.id, f.binding, asked)
+		o.State = decide.Deleted
+		s.deleted.learn(o.ID, binding, asked)
 	default:
-		f.template = live
+		o.Template = live
 	}
-	return nil
+	return o, nil
 }
 
-// holds is true if a cluster has the object and is not about to lose it: to take it from there is never decided from memory.
-func holds(spec *hubv1.BindingSpec) bool {
+// hasCopies reports whether a cluster has a copy that it is not about to lose. To withdraw such a copy is never decided
+// from memory.
+func hasCopies(spec *hubv1.BindingSpec) bool {
 	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
 }
 
-// isUndecided means that the object is not there and that no read will tell why.
+// isUndecided means that the object is missing, and no read can tell whether a user deleted it.
 func isUndecided(err error) bool {
 	var u interface{ Undecided() bool }
 	return errors.As(err, &u) && u.Undecided()
@@ -164,4 +117,25 @@ func knownSince(b hubv1.BindingObject) time.Time {
 		since = back
 	}
 	return since
+}
+
+// suggestion returns the scale path of the object's kind. It is read only if a placement of the namespace divides
+// objects of the kind without a path.
+func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, placements []hubv1.PlacementObject) string {
+	if s.ScalePath == nil {
+		return ""
+	}
+	if slices.ContainsFunc(placements, func(p hubv1.PlacementObject) bool {
+		return replicas.NeedsPath(kind, &p.PlacementSpec().Replicas) && mentions(p, kind)
+	}) {
+		return s.ScalePath(ctx, kind)
+	}
+	return ""
+}
+
+// mentions reports whether a selector of the placement names the kind.
+func mentions(p hubv1.PlacementObject, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
+		return r.APIGroup == kind.Group && (r.Kind == kind.Kind || r.Kind == everyKind)
+	})
 }

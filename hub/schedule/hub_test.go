@@ -29,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -230,7 +231,8 @@ func (s *scene) create(o client.Object) {
 
 func (s *scene) cluster(name string) string { return s.id.Namespace + "-" + name }
 
-// join makes a cluster that is ready, and returns when every decision sees it: without it, another one would come first.
+// join makes a cluster that is ready, and returns when every decision sees it: without it, another one would come
+// first.
 func (s *scene) join(name string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name), Finalizers: []string{hubv1.WithdrawFinalizer}}}
@@ -250,7 +252,7 @@ func (s *scene) join(name string) {
 		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
 			return err
 		}
-		if away(&known) {
+		if decide.IsAway(&known) {
 			return errors.New("it is not ready")
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
@@ -37,7 +38,7 @@ func (k removalKeeper) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if k.counted.Load() {
+			if k.counts.complete.Load() {
 				k.look(ctx)
 			}
 		}
@@ -52,7 +53,7 @@ func (k removalKeeper) look(ctx context.Context) {
 	}
 	for _, n := range of.news {
 		if o := k.ownerObject(ctx, n.owner); o != nil {
-			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", short(n.message))
+			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
 	}
 	if of.settled { // earlier leaders may have held what nothing asks for any more
@@ -64,8 +65,8 @@ func (k removalKeeper) look(ctx context.Context) {
 }
 
 // tell brings the status of an owner up to date. That of placements has a writer of its own, which asks Removal.
-func (k removalKeeper) tell(ctx context.Context, o owner) {
-	if o.Kind != memberClusterKind {
+func (k removalKeeper) tell(ctx context.Context, o decide.Owner) {
+	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
 			k.onRemoval(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 		}
@@ -79,8 +80,9 @@ func (k removalKeeper) tell(ctx context.Context, o owner) {
 	}
 }
 
-// writeRemoval writes what is held of a MemberCluster that leaves. The replica that works on it may write its status as well.
-func (s *Scheduler) writeRemoval(ctx context.Context, o owner) error {
+// writeRemoval writes what is held of a MemberCluster that leaves. The replica that works on it may write its status as
+// well.
+func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
 		return client.IgnoreNotFound(err)
@@ -101,10 +103,10 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o owner) error {
 	return nil
 }
 
-// Removal returns what is to be said of the removals that a placement or MemberCluster asks for: what is held, and a condition, nil if the one that is
-// there stays. was is what its status says now.
+// Removal returns what is to be said of the removals that a placement or MemberCluster asks for: what is held, and a
+// condition, nil if the one that is there stays. was is what its status says now.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
-	held, c, known := s.removals.status(owner{kind, namespace, name})
+	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
 	case !known:
 		return was, nil
@@ -117,14 +119,15 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers who is told that Removal has a new answer for a placement. To be called before the manager starts.
+// OnRemoval registers who is told that Removal has a new answer for a placement. To be called before the manager
+// starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 
 // ownerObject is a placement or MemberCluster from the cache, nil if there is none.
-func (s *Scheduler) ownerObject(ctx context.Context, o owner) client.Object {
+func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Object {
 	var into client.Object
 	switch o.Kind {
-	case memberClusterKind:
+	case decide.MemberClusterKind:
 		into = &hubv1.MemberCluster{}
 	case "ClusterPlacement":
 		into = &hubv1.ClusterPlacement{}
@@ -140,15 +143,15 @@ func (s *Scheduler) ownerObject(ctx context.Context, o owner) client.Object {
 }
 
 // withHeldRemovals are the owners whose status says that removals are held.
-func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
-	var out []owner
+func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
+	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil // the cache is ending: so is this process
 	}
 	for _, p := range placements {
 		if hubv1.RemovalHeldOf(p) != nil {
-			out = append(out, ownerOf(refTo(p)))
+			out = append(out, decide.OwnerOf(decide.ReferenceTo(p)))
 		}
 	}
 	var clusters hubv1.MemberClusterList
@@ -157,7 +160,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []owner {
 	}
 	for i := range clusters.Items {
 		if hubv1.RemovalHeldOf(&clusters.Items[i]) != nil {
-			out = append(out, owner{Kind: memberClusterKind, Name: clusters.Items[i].Name})
+			out = append(out, decide.Owner{Kind: decide.MemberClusterKind, Name: clusters.Items[i].Name})
 		}
 	}
 	return out
@@ -169,19 +172,19 @@ type ownerReader struct {
 	ctx context.Context
 }
 
-func (r ownerReader) copiesOf(placement owner) (int, guard.Limit) {
+func (r ownerReader) copiesOf(placement decide.Owner) (int, guard.Limit) {
 	limit := r.removals.Limit
 	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
 		set := p.PlacementSpec().RemovalLimit
 		limit.Copies = int(ptr.Deref(set.Copies, int32(limit.Copies)))
 		limit.Percent = int(ptr.Deref(set.Percent, int32(limit.Percent)))
 	}
-	return r.memory.copiesOf(placement), limit
+	return r.counts.copiesOf(placement), limit
 }
 
-func (r ownerReader) copiesOn(cluster string) int { return r.memory.objectsOn(cluster) }
+func (r ownerReader) copiesOn(cluster string) int { return r.counts.objectsOn(cluster) }
 
-func (r ownerReader) shown(o owner) (*hubv1.RemovalHeld, string) {
+func (r ownerReader) shown(o decide.Owner) (*hubv1.RemovalHeld, string) {
 	found := r.ownerObject(r.ctx, o)
 	if found == nil {
 		return nil, ""

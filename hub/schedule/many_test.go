@@ -18,8 +18,9 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves lets 4,000 objects share a placement, half of them on one cluster and half on
-// another, and changes a label of a cluster. The API server counts the writes. It is not parallel, because of what others write.
+// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves lets 4,000 objects share a placement, half of them on one
+// cluster and half on another, and changes a label of a cluster. The API server counts the writes. It is not parallel,
+// because of what others write.
 func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	s := newScene(t, "many", "eu", "sg", "us")
 	const objects = 4_000
@@ -119,8 +120,8 @@ func (s *scene) many(from, to int) {
 	}
 }
 
-// manyDecided waits until the last decision on each of these objects chose the cluster alone, and rejected another in these words. Thousands of
-// writes take a minute on a machine that does something else too.
+// manyDecided waits until the last decision on each of these objects chose the cluster alone, and rejected another in
+// these words. Thousands of writes take a minute on a machine that does something else too.
 func (s *scene) manyDecided(from, to int, cluster, rejection string) {
 	s.t.Helper()
 	left := from // what has been decided stays decided

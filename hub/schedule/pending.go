@@ -7,11 +7,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// failingFor is how long an object counts as undecided that cannot be decided on: one such object must not hold up the others for ever.
+// failingFor is how long an object counts as undecided that cannot be decided on: one such object must not hold up the
+// others for ever.
 const failingFor = 30 * time.Second
 
-// pending are the objects that were woken and not decided on since. Time alone wakes none of them: objects that are decided on again because a wait
-// is over, or one after the other because a cluster moved by itself, do not count.
+// pending are the objects that were woken and not decided on since. Time alone wakes none of them: objects that are
+// decided on again because a wait is over, or one after the other because a cluster moved by itself, do not count.
 type pending struct {
 	clock clock.PassiveClock
 

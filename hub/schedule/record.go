@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,72 +13,71 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// What a binding has to remember beside its spec.
-const (
-	// whenDeletedAnnotation is the placement's deletion.whenDeleted if it is not the kind's default. A placement that is deleted
-	// together with its objects, as helm uninstall does, can no longer be asked.
-	whenDeletedAnnotation = hubv1.Prefix + "when-deleted"
-	// objectSinceAnnotation is when the object was made that the binding is for, if that was after the binding.
-	objectSinceAnnotation = hubv1.Prefix + "object-since"
-)
+// objectSinceAnnotation is when the object of a binding was made, if that was after the binding.
+const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
 // record writes the binding if the plan differs from it, in one write, and publishes the decision.
-func (s *Scheduler) record(ctx context.Context, f facts, p plan) error {
-	if p.spec == nil {
-		s.announce(f, p, nil)
+func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) error {
+	if p.Spec == nil {
+		s.announce(in, p, nil)
 		return nil
 	}
-	b, err := s.write(ctx, f, p)
+	b, err := s.write(ctx, in, p)
 	if err != nil {
-		return fmt.Errorf("recording the decision for %s: %w", f.id, err)
+		return fmt.Errorf("recording the decision for %s: %w", in.Object.ID, err)
 	}
-	if b == f.binding && f.binding != nil && !f.isJudged(p) {
+	if b == in.Binding && in.Binding != nil && awaitsVerdict(p) {
 		return nil // nothing has changed yet
 	}
-	s.announce(f, p, b)
+	s.announce(in, p, b)
 	return nil
 }
 
+// awaitsVerdict reports whether the guard has not judged a removal of the plan yet.
+func awaitsVerdict(p decide.Plan) bool {
+	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
+}
+
 // write returns the binding as it is after the write, or as it was if there is nothing to write.
-func (s *Scheduler) write(ctx context.Context, f facts, p plan) (hubv1.BindingObject, error) {
-	log := ctrl.LoggerFrom(ctx).WithValues("binding", f.id.BindingKey(), "reason", p.scheduled.Reason)
-	if f.binding == nil {
-		b := hubv1.NewBinding(f.id.BindingKey())
-		*b.BindingSpec() = *p.spec
+func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (hubv1.BindingObject, error) {
+	log := ctrl.LoggerFrom(ctx).WithValues("binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
+	if in.Binding == nil {
+		b := hubv1.NewBinding(in.Object.ID.BindingKey())
+		*b.BindingSpec() = *p.Spec
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
-		annotate(b, whenDeletedAnnotation, f.policyToRemember(p))
-		annotate(b, hubv1.SettingsAnnotation, f.settingsToRemember(p))
-		log.V(1).Info("Creating a binding", "clusters", len(p.spec.Clusters))
+		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(in, p))
+		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(in, p))
+		log.V(1).Info("Creating a binding", "clusters", len(p.Spec.Clusters))
 		return b, s.Client.Create(ctx, b)
 	}
-	after := f.binding.DeepCopyObject().(hubv1.BindingObject)
-	*after.BindingSpec() = *p.spec.DeepCopy()
-	keepGeneration(f.spec(), after.BindingSpec())
+	after := in.Binding.DeepCopyObject().(hubv1.BindingObject)
+	*after.BindingSpec() = *p.Spec.DeepCopy()
 	if after.GetDeletionTimestamp() == nil {
 		controllerutil.AddFinalizer(after, hubv1.WithdrawFinalizer) // hansectl uninstall takes it off
 	}
-	annotate(after, whenDeletedAnnotation, f.policyToRemember(p))
-	annotate(after, hubv1.SettingsAnnotation, f.settingsToRemember(p))
-	if f.fate == alive && f.template.GetUID() != f.spec().ObjectRef.UID {
-		annotate(after, objectSinceAnnotation, f.template.GetCreationTimestamp().UTC().Format(time.RFC3339))
+	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(in, p))
+	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(in, p))
+	if in.Object.State == decide.Exists && in.Object.Template.GetUID() != in.Spec().ObjectRef.UID {
+		annotate(after, objectSinceAnnotation, in.Object.Template.GetCreationTimestamp().UTC().Format(time.RFC3339))
 	}
-	if equality.Semantic.DeepEqual(f.binding, after) {
-		return f.binding, nil
+	if equality.Semantic.DeepEqual(in.Binding, after) {
+		return in.Binding, nil
 	}
-	log.V(1).Info("Changing a binding", "clusters", len(p.spec.Clusters))
-	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(f.binding, client.MergeFromWithOptimisticLock{})); err != nil {
+	log.V(1).Info("Changing a binding", "clusters", len(p.Spec.Clusters))
+	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
 	}
-	if m := movesOf(f.spec(), p.spec); !m.none() {
-		log.Info("Moved an object", "object", f.id.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
+	if m := movesOf(in.Spec(), p.Spec); !m.none() {
+		log.Info("Moved an object", "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 	}
 	return after, nil
 }
 
-// moves are the clusters whose part in a decision is another one than before.
+// moves are the clusters whose state in a decision changes.
 type moves struct{ to, from, evicting []string }
 
 func movesOf(before, after *hubv1.BindingSpec) (m moves) {
@@ -98,37 +98,24 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
 
-// keepGeneration leaves the placement's generation as it was if the decision is the same: not every edit of a placement is a change
-// of all its bindings.
-func keepGeneration(before, after *hubv1.BindingSpec) {
-	if before.PlacementRef == nil || after.PlacementRef == nil {
-		return
-	}
-	generation := after.PlacementRef.Generation
-	after.PlacementRef.Generation = before.PlacementRef.Generation
-	if !equality.Semantic.DeepEqual(before, after) {
-		after.PlacementRef.Generation = generation
-	}
-}
-
-func (f facts) policyToRemember(p plan) string {
-	if standard, _ := placement.DefaultRemoval(f.id.GroupKind(), hubv1.DeletionPolicy{}); p.whenDeleted == standard {
+func policyToRemember(in decide.Input, p decide.Plan) string {
+	if standard, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), hubv1.DeletionPolicy{}); p.WhenDeleted == standard {
 		return ""
 	}
-	return string(p.whenDeleted)
+	return string(p.WhenDeleted)
 }
 
-// settingsToRemember are those of the placement that the binding names, as long as it is there.
-func (f facts) settingsToRemember(p plan) string {
-	if ref := p.spec.PlacementRef; ref != nil {
-		if named := f.world.placement(ref); named != nil && named.GetUID() == ref.UID {
+// settingsToRemember are the settings of the placement that the binding names, or the recorded ones if it is gone.
+func settingsToRemember(in decide.Input, p decide.Plan) string {
+	if ref := p.Spec.PlacementRef; ref != nil {
+		if named := in.Facts.Placement(ref); named != nil && named.GetUID() == ref.UID {
 			return named.PlacementSpec().Settings()
 		}
 	}
-	if f.binding == nil {
+	if in.Binding == nil {
 		return ""
 	}
-	return f.binding.GetAnnotations()[hubv1.SettingsAnnotation]
+	return in.Binding.GetAnnotations()[hubv1.SettingsAnnotation]
 }
 
 // annotate sets an annotation, or removes it if the value is empty.
@@ -146,7 +133,7 @@ func annotate(b hubv1.BindingObject, key, value string) {
 	b.SetAnnotations(a)
 }
 
-// isOutdated means that the write was decided on a binding that is no longer so.
+// isOutdated means that the binding has changed since it was read.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }

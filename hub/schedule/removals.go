@@ -16,15 +16,16 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/placement"
 )
 
 // Guard limits how many copies decisions delete at once. See package guard.
 type Guard struct {
 	// Limit of each cluster, over all placements, and of placements that set none. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is for how long removals count that went, and for how long a new leader lets none go without a confirmation. Default guard.Window.
+	// Window is for how long removals count that went, and for how long a new leader lets none go without a
+	// confirmation. Default guard.Window.
 	Window time.Duration
 	// Quiet is how long no other removal must have been asked for before the waiting ones are judged. Default 2 s.
 	Quiet time.Duration
@@ -41,188 +42,30 @@ func (g Guard) WithDefaults() Guard {
 // longestQuiet bounds how long removals wait because others keep being asked for.
 const longestQuiet = 30 * time.Second
 
-// owner is the placement, or the MemberCluster that leaves, that asks for removals.
-type owner struct{ Kind, Namespace, Name string }
-
-func (o owner) String() string {
-	if o.Namespace == "" {
-		return o.Kind + " " + o.Name
-	}
-	return o.Kind + " " + o.Namespace + "/" + o.Name
-}
-
-const memberClusterKind = "MemberCluster"
-
-// ownerOf is the placement that a binding follows; empty if it follows none.
-func ownerOf(ref *hubv1.PlacementReference) owner {
-	if ref == nil {
-		return owner{}
-	}
-	return owner{ref.Kind, ref.Namespace, ref.Name}
-}
-
-// claim is a copy that a decision takes away and that stays for now.
-type claim struct {
-	cluster, reason, message string
-	owner, placement         owner
-	// last is true if the object would have no copy any more, and its placement does not allow that.
-	last bool
-	// before is since when the binding says that the removal is held; nil if it does not.
-	before *metav1.Time
-}
-
-// verdict on a claim. The zero value belongs to a claim that has not been judged.
-type verdict struct {
-	reason   string
-	released bool
-	since    *metav1.Time // set if it is held
-}
-
-// verdictOn is what was said of the removal of a copy for a reason. Without a guard all go except the removals that the binding shows as held.
-func (f facts) verdictOn(cluster, reason string) verdict {
-	if f.guarded {
-		if v := f.removals[cluster]; v.reason == reason {
-			return v
-		}
-		return verdict{}
-	}
-	if e := f.spec().Target(cluster); e != nil && e.Removal != nil && e.Removal.Reason == reason {
-		return verdict{reason: reason, since: &e.Removal.Since}
-	}
-	return verdict{released: true}
-}
-
-// isGuarded is true if the change of an entry deletes a copy that the guard has to let go first. The guard does not hold copies of deleted objects,
-// copies that others have taken the place of, and copies that are orphaned.
-func (f facts) isGuarded(before, after hubv1.BindingTarget) bool {
-	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
-		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted &&
-		!f.orphansAdopted(before.Name) && !f.verdictOn(before.Name, after.Absent.Reason).released
-}
-
-// orphansAdopted is true if the copy on a cluster was adopted, and is orphaned for that reason instead of being deleted.
-func (f facts) orphansAdopted(cluster string) bool {
-	if f.binding == nil {
-		return false
-	}
-	row := f.binding.BindingStatus().Row(cluster)
-	if row == nil || !row.Adopted {
-		return false
-	}
-	followed := f.world.placement(f.spec().PlacementRef)
-	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
-}
-
-// claimed is the entry of a copy that stays for now, with the claim. What waits to be judged leaves the entry as it is.
-func (f facts) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, claim) {
-	a := after.Absent
-	c := claim{cluster: before.Name, reason: a.Reason, owner: ownerOf(f.spec().PlacementRef), placement: ownerOf(f.spec().PlacementRef)}
-	if a.Reason == hubv1.ReasonClusterLeaving {
-		c.owner, c.message = owner{Kind: memberClusterKind, Name: before.Name}, "the MemberCluster is being deleted"
-	}
-	if r := before.Removal; r != nil && r.Reason == a.Reason {
-		c.before = &r.Since
-	}
-	if v := f.verdictOn(before.Name, a.Reason); v.since != nil {
-		before.Removal = &hubv1.HeldRemoval{Reason: a.Reason, Since: *v.since, Policy: a.Policy}
-	}
-	return before, c
-}
-
-// claimLast marks the claims of an object that would have no copy any more.
-func (p *plan) claimLast() {
-	claimed := map[string]bool{}
-	for _, c := range p.claims {
-		claimed[c.cluster] = true
-	}
-	last := !slices.ContainsFunc(p.spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent && !claimed[e.Name] })
-	for i := range p.claims {
-		p.claims[i].last = last
-	}
-}
-
-// claimFor completes the claims of a decision by a placement. A decision that would choose a cluster leaves no object without a copy.
-func (p *plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
-	why := map[string]string{}
-	for _, r := range would.Withdraw {
-		why[r.Cluster] = r.Message
-	}
-	asks := ownerOf(refTo(by))
-	for i := range p.claims {
-		c := &p.claims[i]
-		c.placement, c.last = asks, c.last && len(would.Targets) == 0 && !by.PlacementSpec().AllowEmpty
-		if c.owner.Kind != memberClusterKind {
-			c.owner, c.message = asks, why[c.cluster]
-		}
-	}
-}
-
-// unreleased are the clusters that hold the object, are to lose it by deletion, and keep it for now.
-func (f facts) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
-	var out map[string]bool
-	for _, r := range d.Withdraw {
-		policy := whenUnselected
-		if m := f.world.cluster(r.Cluster); r.Reason == hubv1.ReasonClusterLeaving && m != nil {
-			policy = cmp.Or(m.Spec.Leave.Policy, hubv1.RemovalOrphan)
-		}
-		if e := f.spec().Target(r.Cluster); e == nil || !f.isGuarded(*e, f.absent(*e, r.Reason, policy)) {
-			continue
-		}
-		if out == nil {
-			out = map[string]bool{}
-		}
-		out[r.Cluster] = true
-	}
-	return out
-}
-
-// isJudged is true if no claim of the plan waits for a verdict.
-func (f facts) isJudged(p plan) bool {
-	return !slices.ContainsFunc(p.claims, func(c claim) bool { return f.verdictOn(c.cluster, c.reason).since == nil })
-}
-
-// withHeld says of a decision which copies stay because their removal is held.
-func (f facts) withHeld(c metav1.Condition, p plan, empty bool) metav1.Condition {
-	const named = 3
-	var held []string
-	for _, cl := range p.claims {
-		if f.verdictOn(cl.cluster, cl.reason).since != nil {
-			held = append(held, fmt.Sprintf("%s (%s)", cl.cluster, cl.reason))
-		}
-	}
-	if len(held) == 0 {
-		return c
-	}
-	n := clusterCount(len(held))
-	if len(held) > named {
-		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
-	}
-	c.Message += fmt.Sprintf("; the removal from %s is held until a user confirms the removal: %s", n, strings.Join(held, ", "))
-	if empty {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "no cluster is selected; "+c.Message
-	}
-	return c
-}
-
-// removals keeps the copies that are to go. It is kept in memory alone: a new leader finds the same removals when it decides on everything, and
-// what was held before it stays held, as bindings and owners say.
+// removals keeps the copies that are to go. It is kept in memory alone: a new leader finds the same removals when it
+// decides on everything, and what was held before it stays held, as bindings and owners say.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
-	pending *pending
+	pending pending
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	removalTimes
+	changed bool // held sets may not be what they were at the last look
+	objects map[key]map[string]*removal
+	waits   int // removals that wait to be judged
+	sets    map[decide.Owner]*heldSet
+	ended   map[decide.Owner]ending
+	moved   map[decide.Owner]bool // the status says something else now
+	recent  guard.Recent
+}
+
+// removalTimes decide when the waiting removals are judged.
+type removalTimes struct {
 	began   time.Time // this process began to lead; zero if it does not
 	first   time.Time // the first of the waiting removals was asked for
 	parked  time.Time // the last of them was
-	settled bool      // what was to go when this process began to lead has been judged
-	changed bool      // held sets may not be what they were at the last look
-	objects map[key]map[string]*removal
-	waits   int // removals that wait to be judged
-	sets    map[owner]*heldSet
-	ended   map[owner]ending
-	moved   map[owner]bool // the status says something else now
-	recent  guard.Recent
+	settled bool      // the removals from the time when this process began to lead have been judged
 }
 
 type removalState int
@@ -235,7 +78,7 @@ const (
 
 // removal is one copy that is to go.
 type removal struct {
-	claim
+	decide.Removal
 	state removalState
 	since metav1.Time // it is held
 }
@@ -253,23 +96,23 @@ type ending struct{ id, reason, message string }
 // counts is what the guard has to know of placements, clusters and owners.
 type counts interface {
 	// copiesOf is how many copies follow a placement, and its limit; copiesOn how many there are on a cluster.
-	copiesOf(placement owner) (int, guard.Limit)
+	copiesOf(placement decide.Owner) (int, guard.Limit)
 	copiesOn(cluster string) int
 	// shown is what the status of an owner says of a held removal, and the id that its annotation confirms.
-	shown(o owner) (held *hubv1.RemovalHeld, confirms string)
+	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
 // verdicts are what came of looking at all removals once more.
 type verdicts struct {
 	held, released []key
 	news           []news
-	moved          []owner // whose status says something else now
-	settled        bool    // from now on it is known of every owner what is held
+	moved          []decide.Owner // whose status says something else now
+	settled        bool           // from now on it is known of every owner what is held
 }
 
 // news is an event on an owner.
 type news struct {
-	owner                 owner
+	owner                 decide.Owner
 	kind, reason, message string
 }
 
@@ -281,23 +124,23 @@ func (r *removals) begin() {
 }
 
 // of returns the verdicts on the removals of an object, by cluster.
-func (r *removals) of(id key) map[string]verdict {
+func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make(map[string]verdict, len(r.objects[id]))
+	out := make(map[string]decide.Verdict, len(r.objects[id]))
 	for cluster, m := range r.objects[id] {
-		v := verdict{reason: m.reason, released: m.state == removalReleased}
+		v := decide.Verdict{Reason: m.Reason, Released: m.state == removalReleased}
 		if m.state == removalHeld {
-			v.since = ptr.To(m.since)
+			v.HeldSince = ptr.To(m.since)
 		}
 		out[cluster] = v
 	}
 	return out
 }
 
-// decided takes note of the claims of a decision. If it is final, all other removals of the object are over: they are done, or nothing asks for
-// them any more.
-func (r *removals) decided(id key, claims []claim, final bool) {
+// decided takes note of the claims of a decision. If it is final, all other removals of the object are over: they are
+// done, or nothing asks for them any more.
+func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,16 +149,16 @@ func (r *removals) decided(id key, claims []claim, final bool) {
 		maps.Copy(after, before)
 	}
 	for _, c := range claims {
-		m := before[c.cluster]
-		if m == nil || m.reason != c.reason || m.owner != c.owner {
+		m := before[c.Cluster]
+		if m == nil || m.Reason != c.Reason || m.Owner != c.Owner {
 			m = &removal{}
 			if r.parked = now; r.waits == 0 {
 				r.first = now
 			}
 		}
-		r.changed = r.changed || !m.claim.isSame(c)
-		m.claim = c
-		after[c.cluster] = m
+		r.changed = r.changed || !isSame(m.Removal, c)
+		m.Removal = c
+		after[c.Cluster] = m
 	}
 	r.changed = r.changed || len(before) != len(after)
 	r.waits += waiting(after) - waiting(before)
@@ -328,8 +171,8 @@ func (r *removals) decided(id key, claims []claim, final bool) {
 }
 
 // isSame is true if both claims look the same in a held set.
-func (c claim) isSame(d claim) bool {
-	return c.cluster == d.cluster && c.reason == d.reason && c.message == d.message && c.owner == d.owner
+func isSame(c, d decide.Removal) bool {
+	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
 }
 
 func waiting(all map[string]*removal) int {
@@ -362,20 +205,21 @@ func (r *removals) look(c counts) verdicts {
 }
 
 // move notes that the status of an owner has to say something else.
-func (r *removals) move(o owner) {
+func (r *removals) move(o decide.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.moves(o)
 }
 
-func (r *removals) moves(o owner) {
+func (r *removals) moves(o decide.Owner) {
 	if r.moved == nil {
-		r.moved = map[owner]bool{}
+		r.moved = map[decide.Owner]bool{}
 	}
 	r.moved[o] = true
 }
 
-// isTime is true if everything that was woken by the cause of the removals has been decided on, and no other removal was asked for since.
+// isTime is true if everything that was woken by the cause of the removals has been decided on, and no other removal
+// was asked for since.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -403,22 +247,22 @@ func (r *removals) each(f func(key, *removal)) {
 func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
 	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
-	before := map[owner]bool{} // users were told that they are held
+	before := map[decide.Owner]bool{} // users were told that they are held
 	r.each(func(_ key, m *removal) {
 		if m.state != removalWaits {
 			return
 		}
-		p := m.placement.String()
+		p := m.Placement.String()
 		if _, known := placements[p]; !known {
-			n, limit := c.copiesOf(m.placement)
+			n, limit := c.copiesOf(m.Placement)
 			placements[p] = guard.Scope{Limit: limit, Copies: n, Recent: r.recent.Of(p, now)}
 		}
-		if _, known := clusters[m.cluster]; !known {
-			clusters[m.cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.cluster), Recent: r.recent.Of(memberClusterKind+" "+m.cluster, now)}
+		if _, known := clusters[m.Cluster]; !known {
+			clusters[m.Cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.Cluster), Recent: r.recent.Of(decide.MemberClusterKind+" "+m.Cluster, now)}
 		}
-		asked = append(asked, guard.Removal{Set: m.owner.String(), Placement: p, Cluster: m.cluster, Last: m.last})
-		if m.before != nil || r.isHeld(c, m.owner) {
-			before[m.owner] = true
+		asked = append(asked, guard.Removal{Set: m.Owner.String(), Placement: p, Cluster: m.Cluster, Last: m.Last})
+		if m.ShownSince != nil || r.isHeld(c, m.Owner) {
+			before[m.Owner] = true
 		}
 	})
 	over := guard.Judge(asked, placements, clusters)
@@ -427,17 +271,17 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 		if m.state != removalWaits {
 			return
 		}
-		breaches := over[m.owner.String()]
+		breaches := over[m.Owner.String()]
 		switch {
-		case len(breaches) > 0 || before[m.owner]:
-			m.state, m.since = removalHeld, ptr.Deref(m.claim.before, metav1.NewTime(now).Rfc3339Copy())
+		case len(breaches) > 0 || before[m.Owner]:
+			m.state, m.since = removalHeld, ptr.Deref(m.ShownSince, metav1.NewTime(now).Rfc3339Copy())
 			out.held = append(out.held, id)
 			r.hold(c, m, breaches)
 		case mayGo:
 			m.state = removalReleased
 			out.released = append(out.released, id)
-			r.recent.Add(m.placement.String(), now)
-			r.recent.Add(memberClusterKind+" "+m.cluster, now)
+			r.recent.Add(m.Placement.String(), now)
+			r.recent.Add(decide.MemberClusterKind+" "+m.Cluster, now)
 		default:
 			return
 		}
@@ -447,15 +291,16 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 }
 
 // isHeld is true if removals of the owner are held, or were when another process led.
-func (r *removals) isHeld(c counts, o owner) bool {
+func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
 	}
 	return r.shown(c, o) != nil
 }
 
-// shown is what the status of an owner says, unless this process has ended that removal: then the status is about to be written.
-func (r *removals) shown(c counts, o owner) *hubv1.RemovalHeld {
+// shown is what the status of an owner says, unless this process has ended that removal: then the status is about to be
+// written.
+func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
 		return nil
@@ -465,16 +310,16 @@ func (r *removals) shown(c counts, o owner) *hubv1.RemovalHeld {
 
 // hold adds a removal to the held set of its owner.
 func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
-	set := r.sets[m.owner]
+	set := r.sets[m.Owner]
 	if set == nil || set.confirmed {
 		set = &heldSet{}
-		if shown := r.shown(c, m.owner); shown != nil {
+		if shown := r.shown(c, m.Owner); shown != nil {
 			set.RemovalHeld = *shown.DeepCopy()
 		}
 		if r.sets == nil {
-			r.sets = map[owner]*heldSet{}
+			r.sets = map[decide.Owner]*heldSet{}
 		}
-		r.sets[m.owner] = set
+		r.sets[m.Owner] = set
 	}
 	if set.reason == "" || len(breaches) > 0 {
 		set.reason, set.message = whyHeld(breaches)
@@ -515,9 +360,9 @@ func (g *gathered) add(id key, m *removal) {
 		g.objects = append(g.objects, id)
 	}
 	g.removals = append(g.removals, m)
-	g.clusters[m.cluster] = true
-	if first, known := g.first[m.reason]; !known || m.cluster < first {
-		g.first[m.reason], g.causes[m.reason] = m.cluster, m.message
+	g.clusters[m.Cluster] = true
+	if first, known := g.first[m.Reason]; !known || m.Cluster < first {
+		g.first[m.Reason], g.causes[m.Reason] = m.Cluster, m.Message
 	}
 }
 
@@ -525,8 +370,8 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go. A set may be held for days, so that its removals are
-// looked through only when something has changed.
+// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go. A set may be held for
+// days, so that its removals are looked through only when something has changed.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
@@ -537,15 +382,15 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 		return
 	}
 	r.changed = false
-	sets := map[owner]*gathered{}
+	sets := map[decide.Owner]*gathered{}
 	r.each(func(id key, m *removal) {
-		if m.state == removalWaits || r.sets[m.owner] == nil {
+		if m.state == removalWaits || r.sets[m.Owner] == nil {
 			return
 		}
-		g := sets[m.owner]
+		g := sets[m.Owner]
 		if g == nil {
 			g = &gathered{clusters: map[string]bool{}, causes: map[string]string{}, first: map[string]string{}}
-			sets[m.owner] = g
+			sets[m.Owner] = g
 		}
 		g.add(id, m)
 	})
@@ -575,11 +420,12 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 			m.state = removalReleased
 		}
 		out.released = append(out.released, g.objects...)
-		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s go: the removal %s was confirmed", copies(len(g.removals)), set.ID)})
+		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s go: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
 	}
 }
 
-// refresh brings what is shown of a set up to date, and is true if it has another id. Small changes are not shown: that would be a write for each.
+// refresh brings what is shown of a set up to date, and is true if it has another id. Small changes are not shown: that
+// would be a write for each.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -612,16 +458,17 @@ func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	return renewed
 }
 
-func copies(n int) string {
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 copy"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d copies", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // text says what is held and what to do about it.
-func (s *heldSet) text(o owner) string {
-	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", copies(int(s.Copies)), clusterCount(len(s.Clusters)), strings.Join(s.Causes, "; "))
+func (s *heldSet) text(o decide.Owner) string {
+	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
 		text += ": " + s.message
 	}
@@ -629,12 +476,12 @@ func (s *heldSet) text(o owner) string {
 	if o.Namespace != "" {
 		command += " -n " + o.Namespace
 	}
-	return short(text + ". If that is a mistake, undo it. Otherwise run: hansectl confirm " + command + " (or set the annotation " +
+	return decide.Short(text + ". If that is a mistake, undo it. Otherwise run: hansectl confirm " + command + " (or set the annotation " +
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
 // end forgets a set of which nothing is left.
-func (r *removals) end(o owner, set *heldSet, out *verdicts) {
+func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "nothing is to go any more of removal " + set.ID}
 	if set.confirmed {
@@ -643,15 +490,15 @@ func (r *removals) end(o owner, set *heldSet, out *verdicts) {
 		out.news = append(out.news, news{o, "Normal", e.reason, e.message})
 	}
 	if r.ended == nil {
-		r.ended = map[owner]ending{}
+		r.ended = map[decide.Owner]ending{}
 	}
 	r.ended[o] = e
 	r.moves(o)
 }
 
-// status is what is to be said of an owner: what is held, and the condition. A nil condition means that the one that is there stays, known that
-// something can be said at all.
-func (r *removals) status(o owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
+// status is what is to be said of an owner: what is held, and the condition. A nil condition means that the one that is
+// there stays, known that something can be said at all.
+func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if set := r.sets[o]; set != nil && set.ID != "" {

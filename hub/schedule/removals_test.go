@@ -7,186 +7,25 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// guarded are facts of an object about whose removals the guard has said this.
-func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]verdict, clusters ...*hubv1.MemberCluster) facts {
-	return facts{
-		id: object, binding: b, template: template("a"), now: now, guarded: true, removals: removals,
-		world: world{placements: []hubv1.PlacementObject{p}, clusters: clusters, namespaceRead: true},
-	}
-}
-
-// readEntries is entriesOf, with "!" before those whose removal is held.
-func readEntries(spec *hubv1.BindingSpec) string {
-	out := entriesOf(spec)
-	for i, e := range spec.Clusters {
-		if e.Removal != nil {
-			out[i] = "!" + out[i] + " " + e.Removal.Reason
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-func TestWhatTheGuardKeeps(t *testing.T) {
-	since := metav1.NewTime(now)
-	held := map[string]verdict{"eu": {reason: hubv1.ReasonNotSelected, since: &since}}
-	released := map[string]verdict{"eu": {reason: hubv1.ReasonNotSelected, released: true}}
-	three := func() []*hubv1.MemberCluster {
-		return []*hubv1.MemberCluster{cluster("eu"), cluster("sg"), cluster("us")}
-	}
-	one := func(p *hubv1.Placement) { spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})(p) }
-	orphan := func(p *hubv1.Placement) { p.Spec.Deletion.WhenUnselected = hubv1.RemovalOrphan }
-	empty := func(p *hubv1.Placement) { p.Spec.AllowEmpty = true }
-	deleteAdopted := func(p *hubv1.Placement) { p.Spec.Deletion.Adopted = hubv1.RemovalDelete }
-	adopted := func(cluster string, entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
-		b := bound(entries...)
-		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Adopted: true})
-		return b
-	}
-	drained := func(c *hubv1.MemberCluster) { c.Spec.Drain = &hubv1.DrainPolicy{} }
-	refused := func(c *hubv1.MemberCluster) {
-		c.Spec.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
-	}
-	for name, tc := range map[string]struct {
-		facts  facts
-		want   string
-		claims string // "cluster reason owner", with "last"
-	}{
-		"an unselected cluster keeps its copy until that is judged": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),
-			"eu, sg", "[eu NotSelected Placement shop/web]",
-		},
-		"one whose removal is held says so": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), held, three()...),
-			"!eu NotSelected, sg", "[eu NotSelected Placement shop/web]",
-		},
-		"one whose removal is released loses it": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), released, three()...),
-			"-eu NotSelected Delete, sg", "[]",
-		},
-		"a verdict for another reason does not count": {
-			guarded(bound(present("eu"), present("sg")), policy("web"), released, cluster("eu", refused), cluster("sg")),
-			"eu, sg", "[eu TaintNotTolerated Placement shop/web]",
-		},
-		"an entry that is wanted again is held no more": {
-			guarded(bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{Reason: "NotSelected"}}, present("sg")),
-				policy("web", named("eu", "sg")), held, three()...),
-			"eu, sg", "[]",
-		},
-		"the last copy is told apart": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("typo")), nil, three()...),
-			"eu, sg", "[eu NotSelected Placement shop/web last sg NotSelected Placement shop/web last]",
-		},
-		"unless nowhere is meant": {
-			guarded(bound(present("eu")), policy("web", named("typo"), empty), nil, three()...),
-			"eu", "[eu NotSelected Placement shop/web]",
-		},
-		"an object that moves has no last copy, and its new place waits": {
-			guarded(bound(present("eu")), policy("web", named("sg", "us"), one), nil, three()...),
-			"eu", "[eu NotSelected Placement shop/web]",
-		},
-		"it moves once its removal is released": {
-			guarded(bound(present("eu")), policy("web", named("sg", "us"), one), released, three()...),
-			"-eu NotSelected Delete, sg", "[]",
-		},
-		"a cluster that is newly selected need not wait": {
-			guarded(bound(present("eu")), policy("web", named("sg")), held, three()...),
-			"!eu NotSelected, sg", "[eu NotSelected Placement shop/web]",
-		},
-		"orphans are not held": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("sg"), orphan), nil, three()...),
-			"-eu NotSelected Orphan, sg", "[]",
-		},
-		"copies that were adopted are orphaned, and are not held": {
-			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),
-			"-eu NotSelected Delete, sg", "[]",
-		},
-		"unless adopted copies are deleted as well": {
-			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg"), deleteAdopted), nil, three()...),
-			"eu, sg", "[eu NotSelected Placement shop/web]",
-		},
-		"a cluster that leaves and deletes asks for itself": {
-			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", leaving(hubv1.RemovalDelete)), cluster("sg")),
-			"eu, sg", "[eu ClusterLeaving MemberCluster eu]",
-		},
-		"one that leaves and orphans does not": {
-			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", leaving(hubv1.RemovalOrphan)), cluster("sg")),
-			"-eu ClusterLeaving Orphan, sg", "[]",
-		},
-		"one that is abandoned is given up at once": {
-			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", unreachable, leaving(hubv1.RemovalDelete), abandonAfter(1)), cluster("sg")),
-			"sg", "[]",
-		},
-		"a drain moves what is not to be removed, beside what is": {
-			guarded(bound(present("eu"), present("sg")), policy("web", named("sg", "us"),
-				spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](2)})), held, cluster("eu"), cluster("sg", drained), cluster("us")),
-			"!eu NotSelected, ~sg Drained by us, us", "[eu NotSelected Placement shop/web]",
-		},
-	} {
-		p := decide(tc.facts)
-		if got := readEntries(p.spec); got != tc.want {
-			t.Errorf("%s: entries are %s, want %s", name, got, tc.want)
-		}
-		var claims []string
-		for _, c := range p.claims {
-			claims = append(claims, c.cluster+" "+c.reason+" "+c.owner.String())
-			if c.last {
-				claims = append(claims, "last")
-			}
-		}
-		if got := fmt.Sprint(claims); got != tc.claims {
-			t.Errorf("%s: claims are %s, want %s", name, got, tc.claims)
-		}
-	}
-}
-
-func TestADeletedObjectGoesWhateverTheGuardSays(t *testing.T) {
-	f := guarded(bound(present("eu")), policy("web"), nil, cluster("eu"))
-	f.fate, f.template = gone, nil
-	if got := readEntries(decide(f).spec); got != "-eu ObjectDeleted Delete" {
-		t.Errorf("entries are %s", got)
-	}
-}
-
-func TestAHeldCopyKeepsItsShareAndHindersNoEviction(t *testing.T) {
-	since := metav1.NewTime(now)
-	b := bound(present("eu"), present("sg"))
-	b.Spec.Division = &hubv1.Division{Path: "/spec/replicas"}
-	b.Spec.Clusters[0].Replicas, b.Spec.Clusters[1].Replicas = ptr.To[int32](4), ptr.To[int32](4)
-	p := policy("web", named("sg"))
-	p.Spec.Replicas = hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide, Path: "/spec/replicas"}
-	f := guarded(b, p, map[string]verdict{"eu": {reason: hubv1.ReasonNotSelected, since: &since}}, cluster("eu"), cluster("sg"))
-	f.template.Object["spec"] = map[string]any{"replicas": int64(20)}
-	got := decide(f)
-	if eu, sg := got.spec.Target("eu"), got.spec.Target("sg"); eu == nil || sg == nil || ptr.Deref(eu.Replicas, 0) != 4 || ptr.Deref(sg.Replicas, 0) != 16 {
-		t.Errorf("of 20 replicas the clusters get %+v, want 4 and 16", got.spec.Clusters)
-	}
-	b = bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{}},
-		hubv1.BindingTarget{Name: "sg", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: hubv1.ReasonDrained}})
-	if waits := awaited(b, b.Spec.Clusters[1], 0); len(waits) > 0 {
-		t.Errorf("the eviction waits for %v", waits)
-	}
-}
-
 // owners is what the guard asks about them.
 type owners struct {
-	copies   map[owner]int
+	copies   map[decide.Owner]int
 	clusters map[string]int
-	held     map[owner]*hubv1.RemovalHeld
-	confirms map[owner]string
+	held     map[decide.Owner]*hubv1.RemovalHeld
+	confirms map[decide.Owner]string
 }
 
-func (o *owners) copiesOf(p owner) (int, guard.Limit) { return o.copies[p], guard.DefaultLimit }
-func (o *owners) copiesOn(cluster string) int         { return o.clusters[cluster] }
-func (o *owners) shown(p owner) (*hubv1.RemovalHeld, string) {
+func (o *owners) copiesOf(p decide.Owner) (int, guard.Limit) { return o.copies[p], guard.DefaultLimit }
+func (o *owners) copiesOn(cluster string) int                { return o.clusters[cluster] }
+func (o *owners) shown(p decide.Owner) (*hubv1.RemovalHeld, string) {
 	return o.held[p], o.confirms[p]
 }
 
@@ -200,7 +39,7 @@ type bench struct {
 
 func newBench() *bench {
 	b := &bench{clock: testclock.NewFakePassiveClock(now), now: now, owners: &owners{
-		copies: map[owner]int{}, clusters: map[string]int{"eu": 1000, "sg": 1000}, held: map[owner]*hubv1.RemovalHeld{}, confirms: map[owner]string{},
+		copies: map[decide.Owner]int{}, clusters: map[string]int{"eu": 1000, "sg": 1000}, held: map[decide.Owner]*hubv1.RemovalHeld{}, confirms: map[decide.Owner]string{},
 	}}
 	b.restart()
 	b.pass(time.Hour)
@@ -209,7 +48,7 @@ func newBench() *bench {
 }
 
 func (b *bench) restart() {
-	b.removals = &removals{Guard: Guard{}.WithDefaults(), clock: b.clock, pending: &pending{clock: b.clock}}
+	b.removals = &removals{Guard: Guard{}.WithDefaults(), clock: b.clock, pending: pending{clock: b.clock}}
 	b.removals.begin()
 }
 
@@ -221,17 +60,17 @@ func (b *bench) pass(d time.Duration) {
 func (b *bench) look() verdicts { return b.removals.look(b.owners) }
 
 // ask parks the removal of so many objects of a placement from a cluster.
-func (b *bench) ask(p owner, cluster string, objects int) {
+func (b *bench) ask(p decide.Owner, cluster string, objects int) {
 	for i := range objects {
-		b.decided(b.object(p, i), []claim{{cluster: cluster, reason: hubv1.ReasonNotSelected, message: "label tier is not in [prod]", owner: p, placement: p}}, true)
+		b.decided(b.object(p, i), []decide.Removal{{Cluster: cluster, Reason: hubv1.ReasonNotSelected, Message: "label tier is not in [prod]", Owner: p, Placement: p}}, true)
 	}
 }
 
-func (b *bench) object(p owner, i int) key {
+func (b *bench) object(p decide.Owner, i int) key {
 	return key{Kind: "Widget", Namespace: p.Namespace, Name: fmt.Sprint(p.Name, i)}
 }
 
-var web, db = owner{"Placement", "shop", "web"}, owner{"Placement", "shop", "db"}
+var web, db = decide.Owner{Kind: "Placement", Namespace: "shop", Name: "web"}, decide.Owner{Kind: "Placement", Namespace: "shop", Name: "db"}
 
 func TestFewRemovalsGoAfterAQuietTime(t *testing.T) {
 	b := newBench()
@@ -250,7 +89,7 @@ func TestFewRemovalsGoAfterAQuietTime(t *testing.T) {
 	if v := b.look(); len(v.released) != 20 || len(v.held) > 0 {
 		t.Fatalf("released are %d, held %d", len(v.released), len(v.held))
 	}
-	if got := b.of(b.object(web, 3))["eu"]; !got.released {
+	if got := b.of(b.object(web, 3))["eu"]; !got.Released {
 		t.Errorf("the verdict is %+v", got)
 	}
 }
@@ -352,7 +191,7 @@ func TestManySmallPlacementsUnderOneWrongLabelAreOneSet(t *testing.T) {
 	b := newBench()
 	b.clusters["eu"] = 300
 	for i := range 100 {
-		p := owner{"Placement", "shop", fmt.Sprint("p", i)}
+		p := decide.Owner{Kind: "Placement", Namespace: "shop", Name: fmt.Sprint("p", i)}
 		b.copies[p] = 9
 		b.ask(p, "eu", 3)
 	}

@@ -99,7 +99,8 @@ func TestTheAPIServerIsNotAskedAboutAWithdrawalThatIsUnderWay(t *testing.T) {
 	first := asked()
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
-	// A run that does not see the Absent entries yet asks again. The one that ends a withdrawal has seen them, and so do all after it.
+	// A run that does not see the Absent entries yet asks again. The one that ends a withdrawal has seen them, and so
+	// do all after it.
 	s.withdraws("sg")
 	s.becomes("-eu ObjectDeleted Delete")
 	second := asked()

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -71,7 +72,7 @@ func itself[T hubv1.BindingObject](s *Scheduler) func(context.Context, T, queue)
 
 // add queues objects that somebody waits for.
 func (s *Scheduler) add(q queue, keys ...key) {
-	s.pending.add(keys...)
+	s.removals.pending.add(keys...)
 	for _, k := range keys {
 		q.Add(k)
 	}
@@ -83,21 +84,24 @@ func behind[T client.Object](s *Scheduler, keys func(context.Context, T) []key) 
 }
 
 func (s *Scheduler) addBehind(q queue, keys ...key) {
-	s.pending.add(keys...)
+	s.removals.pending.add(keys...)
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
 }
 
 const (
-	// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at one moment, most of which stay
-	// as they are, would hold up what is at work on two cores; members take no more than that many writes a second either.
+	// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at
+	// one moment, most of which stay as they are, would hold up what is at work on two cores; members take no more than
+	// that many writes a second either.
 	perMoved = 2 * time.Millisecond
-	// perLost is that time if the cluster was lost. Hardly any object leaves it at once: what is decided then is when to decide again.
+	// perLost is that time if the cluster was lost. Hardly any object leaves it at once: what is decided then is when
+	// to decide again.
 	perLost = 5 * perMoved
 	// lostWithin is for how long objects may wait because of perLost.
 	lostWithin = time.Minute
 )
 
-// addPaced is addBehind for objects that nobody waits for: one after the other. Removals do not wait until they have been decided on.
+// addPaced is addBehind for objects that nobody waits for: one after the other. Removals do not wait until they have
+// been decided on.
 func addPaced(q queue, per time.Duration, keys ...key) {
 	for i, k := range keys {
 		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * per}, k)
@@ -106,7 +110,7 @@ func addPaced(q queue, per time.Duration, keys ...key) {
 
 // paceOf is the time between two of so many objects that wake because the cluster, as it now is, moved by itself.
 func paceOf(c *hubv1.MemberCluster, objects int) time.Duration {
-	if !away(c) {
+	if !decide.IsAway(c) {
 		return perMoved
 	}
 	return min(perLost, max(perMoved, lostWithin/time.Duration(max(1, objects))))
@@ -120,7 +124,8 @@ func bindingMoved[T hubv1.BindingObject](before, after T) bool {
 		!maps.Equal(withdrawnRows(before), withdrawnRows(after)) || !maps.Equal(rowsOfEviction(before), rowsOfEviction(after))
 }
 
-// rowsOfEviction is what an eviction waits for: the rows without what does not matter to it. Nil if nothing is Evicting.
+// rowsOfEviction is what an eviction waits for: the rows without what does not matter to it. Nil if nothing is
+// Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil
@@ -146,7 +151,8 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// specMoved is true also for another object of the same name: if the watch missed the end of the first, the second comes as its change.
+// specMoved is true also for another object of the same name: if the watch missed the end of the first, the second
+// comes as its change.
 func specMoved[T client.Object](before, after T) bool {
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 }
@@ -156,12 +162,13 @@ func clusterChanged(before, after *hubv1.MemberCluster) bool {
 	return before.UID != after.UID || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels)
 }
 
-// clusterMoved wakes the objects that a cluster concerns of which its status says something else, unless they wake because somebody changed it.
+// clusterMoved wakes the objects that a cluster concerns of which its status says something else, unless they wake
+// because somebody changed it.
 func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
 	before, after := e.ObjectOld, e.ObjectNew
 	switch {
 	case clusterChanged(before, after):
-	case away(before) != away(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
+	case decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
 		keys := s.bound(ctx, after)
 		addPaced(q, paceOf(after, len(keys)), keys...)
 	default:
@@ -169,11 +176,11 @@ func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*
 	}
 }
 
-// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the rules that exclude clusters for
-// them, read what its nodes and version are, when that changes.
+// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the
+// rules that exclude clusters for them, read what its nodes and version are, when that changes.
 func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
-	before, after := clusterOf(e.ObjectOld), clusterOf(e.ObjectNew)
-	if sameCluster(before, after) {
+	before, after := decide.ClusterOf(e.ObjectOld), decide.ClusterOf(e.ObjectNew)
+	if decide.SameCluster(before, after) {
 		return
 	}
 	before.Revision, after.Revision = "", ""
@@ -187,8 +194,8 @@ func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hu
 	}
 	reading := map[hubv1.PlacementReference]bool{}
 	for _, p := range placements {
-		if compiled, err := s.memory.compile(p); facts && ((err == nil && compiled.ReadsFacts()) || fits(p.PlacementSpec())) {
-			reading[placementKey(refTo(p))] = true
+		if compiled, err := s.memo.Compile(p); facts && ((err == nil && compiled.ReadsFacts()) || decide.DividesByCapacity(p.PlacementSpec())) {
+			reading[placementKey(decide.ReferenceTo(p))] = true
 		}
 	}
 	var excluding []hubv1.OverridePolicyObject
@@ -240,7 +247,7 @@ func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
 			if err != nil {
 				return fmt.Errorf("counting the objects of clusters: %w", err)
 			}
-			handler, err := informer.AddEventHandler(s.memory.bindings(&s.turns.drains))
+			handler, err := informer.AddEventHandler(s.counts.bindings(&s.limits.drains))
 			if err != nil {
 				return fmt.Errorf("counting the objects of clusters: %w", err)
 			}
@@ -248,14 +255,14 @@ func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
 				return ctx.Err()
 			}
 		}
-		s.counted.Store(true)
+		s.counts.complete.Store(true)
 		return nil
 	})
 }
 
 // steady is what decisions see of a cluster and does not change by itself, as its nodes do.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
-	seen := clusterOf(c)
+	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
 	seen.Served, seen.ServedInFull = nil, false
 	return seen
@@ -319,10 +326,10 @@ func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 
 // templateSource keeps the queue for the changes of templates, which begin before this replica leads.
 func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
-	s.mu.Lock()
-	s.ctx, s.queue = ctx, q
-	s.mu.Unlock()
-	s.turns.begin(s.Clock.Now())
+	s.lead.mu.Lock()
+	s.lead.ctx, s.lead.queue = ctx, q
+	s.lead.mu.Unlock()
+	s.limits.begin(s.Clock.Now())
 	s.removals.begin()
 	for gk := range s.wants.current() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
@@ -330,8 +337,9 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues objects of a first list: those that have no binding with those that change now, as they may have been made a moment ago, and then
-// the others behind all of them. No worker that waits gets one of the others before the first.
+// replay queues objects of a first list: those that have no binding with those that change now, as they may have been
+// made a moment ago, and then the others behind all of them. No worker that waits gets one of the others before the
+// first.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
@@ -345,13 +353,13 @@ func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 }
 
 func (s *Scheduler) leading() (context.Context, queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ctx, s.queue
+	s.lead.mu.Lock()
+	defer s.lead.mu.Unlock()
+	return s.lead.ctx, s.lead.queue
 }
 
-// wakeObject queues an object that changed. What the first list of its kind brings waits for wakeKind: a list of thousands must not hold up
-// the changes that follow it.
+// wakeObject queues an object that changed. What the first list of its kind brings waits for wakeKind: a list of
+// thousands must not hold up the changes that follow it.
 func (s *Scheduler) wakeObject(id key) {
 	_, q := s.leading()
 	if q == nil {
@@ -368,7 +376,8 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// wakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has changed.
+// wakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has
+// changed.
 func (s *Scheduler) wakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {

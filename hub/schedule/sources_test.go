@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -87,7 +88,7 @@ func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
 		if changed := clusterChanged(before, after); changed != test.changed {
 			t.Errorf("%s: somebody changed it: %t, want %t", name, changed, test.changed)
 		}
-		s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: threeBindings{}}}
+		s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: threeBindings{}}}
 		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
 		if !slices.Equal(q.after, test.after) {
 			t.Errorf("%s: objects wake after %v, want %v", name, q.after, test.after)
@@ -110,7 +111,7 @@ func TestObjectsOfALostClusterWakeTheMoreSlowlyTheFewerTheyAre(t *testing.T) {
 		{back, 1_200, perMoved},
 	} {
 		if got := paceOf(test.cluster, test.objects); got != test.want {
-			t.Errorf("%d objects of a cluster that is away: %t wake every %s, want %s", test.objects, away(test.cluster), got, test.want)
+			t.Errorf("%d objects of a cluster that is away: %t wake every %s, want %s", test.objects, decide.IsAway(test.cluster), got, test.want)
 		}
 	}
 }
@@ -151,7 +152,7 @@ func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "known"}, key{Kind: "Widget", Namespace: "n", Name: "new"}
-	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, ctx: t.Context(), queue: q}
+	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: nothingListed{oneBinding{id: known}}, Templates: stateOf{}}, lead: lead{ctx: t.Context(), queue: q}}
 	s.wakeObject(known)
 	s.Templates = stateOf{told: true}
 	changed := key{Kind: "Widget", Namespace: "n", Name: "changed"}
@@ -172,7 +173,7 @@ func TestAnObjectThatIsNewAtTheStartGoesBeforeThoseThatHaveABinding(t *testing.T
 	q := priorityqueue.New[key]("test")
 	defer q.ShutDown()
 	known, made := key{Kind: "Widget", Namespace: "n", Name: "a"}, key{Kind: "Widget", Namespace: "n", Name: "b"}
-	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, Options: Options{Client: oneBinding{id: known}}}
+	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: oneBinding{id: known}}}
 	s.replay(t.Context(), q, known, made)
 	for i, want := range []key{made, known} {
 		got, _ := q.Get()

@@ -30,8 +30,8 @@ const (
 	discoverAfter = time.Second
 )
 
-// wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings, whose
-// placement may be gone.
+// wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings,
+// whose placement may be gone.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start

@@ -13,14 +13,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestWhichKindsAreWantedIsToldOnceItIsKnown: members are asked for them then, and that there are none is an answer, too.
+// TestWhichKindsAreWantedIsToldOnceItIsKnown: members are asked for them then, and that there are none is an answer,
+// too.
 func TestWhichKindsAreWantedIsToldOnceItIsKnown(t *testing.T) {
 	ctx, scheme := t.Context(), runtime.NewScheme()
 	if err := hubv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).Build()
-	s := &Scheduler{pending: pending{clock: clock.RealClock{}}, wants: newWants(hub, &hubObjects{}, nil)}
+	s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, wants: newWants(hub, &hubObjects{}, nil)}
 	var told [][]schema.GroupKind
 	s.OnWanted(func(kinds []schema.GroupKind) { told = append(told, kinds) })
 	if s.Wanted() != nil {

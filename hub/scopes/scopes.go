@@ -1,5 +1,7 @@
-// Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones first, then those of
-// the cluster. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed.
+// Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones
+// first, then those of the cluster. It also reads the facts that decide on the objects of a namespace. What is read
+// from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed. Last reads the object of an
+// informer's event, of whatever kind.
 package scopes
 
 import (
@@ -66,7 +68,8 @@ func OverridePolicies(ctx context.Context, r client.Reader, options ...client.Li
 	return clusterOverridePolicies(ctx, r, add(nil, here.Items, func(p *hubv1.OverridePolicy) hubv1.OverridePolicyObject { return p }), options)
 }
 
-// OverridePoliciesFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is empty.
+// OverridePoliciesFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is
+// empty.
 func OverridePoliciesFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	if namespace == "" {
 		return clusterOverridePolicies(ctx, r, nil, options)

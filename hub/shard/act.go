@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // watch fills the book and follows the MemberClusters.
@@ -52,10 +53,7 @@ func (c *Coordinator) leaseChanged(obj any) {
 }
 
 func (c *Coordinator) leaseGone(obj any) {
-	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	if l, ok := obj.(*coordinationv1.Lease); ok {
+	if l, ok := scopes.Last(obj).(*coordinationv1.Lease); ok {
 		c.book.strike(l)
 		c.poke()
 	}
@@ -163,8 +161,8 @@ func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
 }
 
-// write does one write of a Lease in a goroutine of its own, unless one is under way. What it is to change is the Lease as it was
-// decided on, nil if there was none.
+// write does one write of a Lease in a goroutine of its own, unless one is under way. What it is to change is the Lease
+// as it was decided on, nil if there was none.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	c.mu.Lock()
 	busy := c.writing[name]

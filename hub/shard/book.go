@@ -51,7 +51,8 @@ func (b *book) get(name string) *coordinationv1.Lease {
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the peers, those among them whose Lease has run out, the holders of the fences, and when the next Lease runs out.
+// read returns the peers, those among them whose Lease has run out, the holders of the fences, and when the next Lease
+// runs out.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,21 +1,23 @@
-// Package shard shares the members among the replicas of the hub: it decides which replica works on which member, and makes sure
-// that never two do.
+// Package shard shares the members among the replicas of the hub: it decides which replica works on which member, and
+// makes sure that never two do.
 //
-// Every replica shows that it lives by a Lease of its own, the peer Lease, which it renews every 5 s. Every member has one more
-// Lease, the fence, which names the replica that works on it and is written only when that changes.
-//   - A member belongs to the replica that rendezvous hashing names among those that live. It moves only when that changes, and
-//     only after the replica that had it has hung up and let go of the fence, or has no peer Lease any more.
-//   - A peer Lease that has not been seen to change for 15 s is deleted by whoever notices, in the version that was seen: from then on
-//     its holder cannot renew it, whatever it believes. Clocks of replicas are not compared.
-//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock: see Hold. Then Run ends, and
-//     so must the process. One that was stopped and resumed has watches of the hub that are as old as when it was stopped, and nothing tells
-//     when they have caught up: what it writes then would be old. One that starts anew lists first.
+// Every replica shows that it lives by a Lease of its own, the peer Lease, which it renews every 5 s. Every member has
+// one more Lease, the fence, which names the replica that works on it and is written only when that changes.
+//   - A member belongs to the replica that rendezvous hashing names among those that live. It moves only when that
+//     changes, and only after the replica that had it has hung up and let go of the fence, or has no peer Lease any
+//     more.
+//   - A peer Lease that has not been seen to change for 15 s is deleted by whoever notices, in the version that was
+//     seen: from then on its holder cannot renew it, whatever it believes. Clocks of replicas are not compared.
+//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock: see
+//     Hold. Then Run ends, and so must the process. One that was stopped and resumed has watches of the hub that are as
+//     old as when it was stopped, and nothing tells when they have caught up: what it writes then would be old. One
+//     that starts anew lists first.
 //   - A renewal that fails costs nothing while there is time for another.
-//   - Leases have clients of their own, and each write of a fence a goroutine: neither load nor a fence that cannot be written holds up a
-//     renewal. No lock is held over a request.
+//   - Leases have clients of their own, and each write of a fence a goroutine: neither load nor a fence that cannot be
+//     written holds up a renewal. No lock is held over a request.
 //
-// Not decided here: what a replica does with a member that it holds (hub/membership connects, hub/dispatch writes, hub/report tells),
-// and who leads.
+// Not decided here: what a replica does with a member that it holds (hub/membership connects, hub/dispatch writes,
+// hub/report tells), and who leads.
 package shard
 
 import (
@@ -44,8 +46,8 @@ type Options struct {
 	Config *rest.Config
 	// Namespace of the Leases.
 	Namespace string
-	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other process may have it, but one that
-	// has ended: its Leases are deleted at the start. Random if empty.
+	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other process may have it,
+	// but one that has ended: its Leases are deleted at the start. Random if empty.
 	Identity string
 	// Members are the MemberClusters: reader and events of the hub's cache.
 	Members   client.Reader
@@ -126,7 +128,8 @@ func (c *Coordinator) Hold(member string) *Hold {
 // Holds says whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if nobody does.
+// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if nobody
+// does.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -163,8 +166,8 @@ func (c *Coordinator) current() *term {
 // ErrLapsed is why Run ends before its context does: the replica's Lease has run out, or others have taken it for dead.
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: others may work on its members, and what it knows of the hub may be old, so it has to start anew")
 
-// Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same length. Then everything is
-// let go at once.
+// Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same
+// length. Then everything is let go at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
@@ -187,8 +190,8 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// Leave ends all holds at once and for good and deletes the peer Lease: with it all fences that name it are void. It is for a process that
-// ends without waiting for Run; to leave twice does no harm.
+// Leave ends all holds at once and for good and deletes the peer Lease: with it all fences that name it are void. It is
+// for a process that ends without waiting for Run; to leave twice does no harm.
 func (c *Coordinator) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.left = true

@@ -47,8 +47,8 @@ type action struct {
 	member string
 }
 
-// decide returns what to do, by member name. It is called again after every step and every change, so that a step that failed is
-// decided on anew.
+// decide returns what to do, by member name. It is called again after every step and every change, so that a step that
+// failed is decided on anew.
 func decide(v view) []action {
 	var out []action
 	seats, terms := liveSeats(v.peers)
@@ -88,13 +88,14 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void says that nobody works under a fence: it was let go, or the Lease of its holder is gone. One that has merely run out may be
-// renewed in this moment; it is deleted first.
+// void says that nobody works under a fence: it was let go, or the Lease of its holder is gone. One that has merely run
+// out may be renewed in this moment; it is deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats are the seats that members are shared among, and the term of each: the last by name, should a seat have two.
+// liveSeats are the seats that members are shared among, and the term of each: the last by name, should a seat have
+// two.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {
@@ -105,8 +106,8 @@ func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// Owner is the one of the replicas, by their identities, that a member belongs to; empty if there is none. It is that with the highest
-// hash of both, so that a replica that comes or goes moves only its own members.
+// Owner is the one of the replicas, by their identities, that a member belongs to; empty if there is none. It is that
+// with the highest hash of both, so that a replica that comes or goes moves only its own members.
 func Owner(member string, replicas []string) string {
 	peers := make([]sharder.PeerInfo, len(replicas))
 	for i, r := range replicas {

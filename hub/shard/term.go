@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// term is the time from the first to the last renewal of one peer Lease. One that has run out stays over: what was taken in it
-// may have been taken by others, and the process ends.
+// term is the time from the first to the last renewal of one peer Lease. One that has run out stays over: what was
+// taken in it may have been taken by others, and the process ends.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which goes on while the process is stopped
@@ -50,8 +50,8 @@ func (t *term) end() {
 	t.over = true
 }
 
-// Hold is one replica's hold on one member, from when it took it until it lets go or its Lease runs out. It does not come back: a
-// member that is taken again is another hold.
+// Hold is one replica's hold on one member, from when it took it until it lets go or its Lease runs out. It does not
+// come back: a member that is taken again is another hold.
 type Hold struct {
 	term *term
 

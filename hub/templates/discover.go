@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// resource finds the resource of a kind at the preferred version, or at the first other version that has the kind. A kind
-// that the hub does not serve gives a meta.NoKindMatchError.
+// resource finds the resource of a kind at the preferred version, or at the first other version that has the kind. A
+// kind that the hub does not serve gives a meta.NoKindMatchError.
 func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error) {
 	versions, err := s.versions(ctx, gk.Group)
 	if err != nil {

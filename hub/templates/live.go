@@ -19,7 +19,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is not there and that nobody can say that it was deleted. Asking again soon is no use.
+// undecided means that the object is not there and that nobody can say that it was deleted. Asking again soon is no
+// use.
 type undecided struct{ why string }
 
 // Error says why.
@@ -28,12 +29,13 @@ func (u undecided) Error() string { return u.why }
 // Undecided is how callers tell this from a failed read, without knowing this package.
 func (undecided) Undecided() bool { return true }
 
-// Live reads an object from the API server. Either the object is returned, which may have a deletionTimestamp, or gone is true,
-// or there is an error.
+// Live reads an object from the API server. Either the object is returned, which may have a deletionTimestamp, or gone
+// is true, or there is an error.
 //
-// That an object is gone, or was asked to go, counts only if it has nothing to do with its kind: the answer must come from the
-// kind's own storage, and the CustomResourceDefinition must exist, not be terminating and be no younger than since, the time
-// at which the object was known to exist. A definition that was deleted and made again has taken its objects with it.
+// That an object is gone, or was asked to go, counts only if it has nothing to do with its kind: the answer must come
+// from the kind's own storage, and the CustomResourceDefinition must exist, not be terminating and be no younger than
+// since, the time at which the object was known to exist. A definition that was deleted and made again has taken its
+// objects with it.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -53,8 +55,8 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	return s.read(ctx, resource, id, since)
 }
 
-// read is Live for an object of which it is known where to look. That may be out of date: then it is an error, since only the storage
-// of a kind that stands gives an answer.
+// read is Live for an object of which it is known where to look. That may be out of date: then it is an error, since
+// only the storage of a kind that stands gives an answer.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
@@ -109,8 +111,8 @@ func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// stands returns an error unless the kind existed since then and goes on to exist. It is asked after the object was: objects vanish
-// with their definition only after that has its deletionTimestamp, which is never taken back.
+// stands returns an error unless the kind existed since then and goes on to exist. It is asked after the object was:
+// objects vanish with their definition only after that has its deletionTimestamp, which is never taken back.
 func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.Time) error {
 	if builtIn(r.Group) {
 		return nil
@@ -131,8 +133,9 @@ func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.T
 	return nil
 }
 
-// builtIn says whether the API server itself serves the group. The list is that of the client library, not of the server, so that a
-// custom group never passes for a built-in one. Kinds of an aggregated API server are neither: nothing says that they stand.
+// builtIn says whether the API server itself serves the group. The list is that of the client library, not of the
+// server, so that a custom group never passes for a built-in one. Kinds of an aggregated API server are neither:
+// nothing says that they stand.
 func builtIn(group string) bool {
 	switch group {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":

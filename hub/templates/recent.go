@@ -14,8 +14,8 @@ const (
 	recentFor = 10 * time.Second
 )
 
-// recent keeps the objects that were unpacked last. One change wakes scheduling, each member's dispatch and the report one
-// after the other, and they share one object. What nobody has asked for during a whole generation is dropped.
+// recent keeps the objects that were unpacked last. One change wakes scheduling, each member's dispatch and the report
+// one after the other, and they share one object. What nobody has asked for during a whole generation is dropped.
 //
 // It is keyed by the record, which is never changed: another version of an object is another record.
 type recent struct {

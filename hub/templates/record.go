@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a template as it is kept: as compressed JSON, with what is asked for most often beside it. It is never changed.
+// record is a template as it is kept: as compressed JSON, with what is asked for most often beside it. It is never
+// changed.
 type record struct {
 	*metav1.ObjectMeta // nothing: of the metadata only the following can be asked
 	namespace, name    string
@@ -101,8 +102,8 @@ func (r *record) unpack() *unstructured.Unstructured {
 	return u
 }
 
-// What a map takes, roughly: one entry with a string for key and an interface for value at the usual load; a map of up to eight labels, and
-// each label's two words.
+// What a map takes, roughly: one entry with a string for key and an interface for value at the usual load; a map of up
+// to eight labels, and each label's two words.
 const (
 	placeInKind = 64
 	placeLabels = 320

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sized is a widget with a spec of about so many bytes of what specs are made of: names, numbers and words that come again.
+// sized is a widget with a spec of about so many bytes of what specs are made of: names, numbers and words that come
+// again.
 func sized(i, bytes int) *unstructured.Unstructured {
 	random := rand.New(rand.NewPCG(1, uint64(i)))
 	u := widget("pack.example.com", fmt.Sprintf("widget-%05d", i))

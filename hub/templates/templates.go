@@ -1,10 +1,10 @@
 // Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
 //
 //   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers.
-//   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for ever
-//     for a version that the hub no longer serves.
-//   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind itself
-//     stands. A kind that was deleted takes its objects with it, which is nobody's wish about an object.
+//   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for
+//     ever for a version that the hub no longer serves.
+//   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind
+//     itself stands. A kind that was deleted takes its objects with it, which is nobody's wish about an object.
 //   - Objects are kept as compressed JSON, and unpacked for a while when somebody asks for them.
 //
 // Not decided here: which objects are federated and where they go (hub/schedule).
@@ -97,11 +97,12 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	return s, nil
 }
 
-// OnChange registers a function that is told of every object that comes, changes in more than its status, or goes. To be called before
-// Start.
+// OnChange registers a function that is told of every object that comes, changes in more than its status, or goes. To
+// be called before Start.
 func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
 
-// OnStatus registers a function that is told of every object of which nothing but the status changes. To be called before Start.
+// OnStatus registers a function that is told of every object of which nothing but the status changes. To be called
+// before Start.
 func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
 // OnState registers a function that is told when the State of a kind changes. To be called before Start.
@@ -139,8 +140,8 @@ func (s *Store) context() context.Context {
 	return s.ctx
 }
 
-// Want makes kinds the ones that are watched; those wanted before and no longer are forgotten. The kinds of hanse.dev are
-// never templates.
+// Want makes kinds the ones that are watched; those wanted before and no longer are forgotten. The kinds of hanse.dev
+// are never templates.
 func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	wanted := sets.New[schema.GroupKind]()
 	for gk := range kinds {
@@ -185,8 +186,8 @@ func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) 
 	return s.recent.get(r), true
 }
 
-// Head returns what can be said of a template without unpacking it: namespace, name, uid, resourceVersion and labels, and
-// nothing else. It is shared and must not be changed.
+// Head returns what can be said of a template without unpacking it: namespace, name, uid, resourceVersion and labels,
+// and nothing else. It is shared and must not be changed.
 func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	r, ok := s.record(id)
 	if !ok {

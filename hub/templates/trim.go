@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// trim leaves out what no one reads: the last-applied copy of the object, and who owns which field. Kept is who writes to the
-// status subresource, since only a status without another owner is written.
+// trim leaves out what no one reads: the last-applied copy of the object, and who owns which field. Kept is who writes
+// to the status subresource, since only a status without another owner is written.
 func trim(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if a, ok := metadata["annotations"].(map[string]any); ok {

@@ -49,7 +49,8 @@ func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
 	}
 }
 
-// The components are compiled against one version of the Kubernetes libraries, which the compiler then has to read once.
+// The components are compiled against one version of the Kubernetes libraries, which the compiler then has to read
+// once.
 func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks the go command")

@@ -63,8 +63,8 @@ func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 		"--audit-log-mode=blocking", // an answered request is in the log
 		"--audit-log-maxsize=0",     // one file, never rotated
 
-		// The check lists all that is in etcd every five minutes. Many servers on few cores would each begin it at about the same time after
-		// their start, and whoever measures would take it for something that happened then.
+		// The check lists all that is in etcd every five minutes. Many servers on few cores would each begin it at about the
+		// same time after their start, and whoever measures would take it for something that happened then.
 		"--feature-gates=DetectCacheInconsistency=false",
 	}
 	if !controllers {

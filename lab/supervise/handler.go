@@ -75,8 +75,8 @@ func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDown stops everything before it answers, and lets the supervisor end when the whole answer is on its way: the end closes
-// the connection.
+// serveDown stops everything before it answers, and lets the supervisor end when the whole answer is on its way: the
+// end closes the connection.
 func (s *Supervisor) serveDown(w http.ResponseWriter, r *http.Request) {
 	serve(func(_ context.Context, request control.Down) error {
 		s.down(request)

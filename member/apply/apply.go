@@ -1,11 +1,12 @@
 // Package apply writes one object to one member cluster, or takes it away, and says what came of it.
 //
 // It decides from a fresh read whether the object there is this hub's, and makes every change of an existing object
-// conditional on that read. Where nothing is known to be there it writes first, in a way that is refused if something is. What
-// is not this hub's is left alone unless adoption was asked for; another hub's is never touched. Everything that can go wrong
-// is an Outcome with a reason and a time to retry, nothing is logged.
+// conditional on that read. Where nothing is known to be there it writes first, in a way that is refused if something
+// is. What is not this hub's is left alone unless adoption was asked for; another hub's is never touched. Everything
+// that can go wrong is an Outcome with a reason and a time to retry, nothing is logged.
 //
-// It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is fought.
+// It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is
+// fought.
 package apply
 
 import (
@@ -43,9 +44,9 @@ type Applier struct {
 	wrote   func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
-// New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing is
-// written; client has a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of Secrets. wrote is told
-// of each object as it is after a write, and must not change it.
+// New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing
+// is written; client has a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of
+// Secrets. wrote is told of each object as it is after a write, and must not change it.
 func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
 	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote}
@@ -119,8 +120,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// What is left to the member is read first, and so is a copy that must not be made: a write on a version makes one that is gone.
-	// One that was adopted is read for the mark, which a copy made anew does not get.
+	// What is left to the member is read first, and so is a copy that must not be made: a write on a version makes one
+	// that is gone. One that was adopted is read for the mark, which a copy made anew does not get.
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -148,8 +149,9 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
-// applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it. What
-// comes of it is settled unless the object has changed since, or somebody else has a field with another value: an autoscaler, say.
+// applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it.
+// What comes of it is settled unless the object has changed since, or somebody else has a field with another value: an
+// autoscaler, say.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -163,12 +165,12 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	return out, true
 }
 
-// noVersion is a resourceVersion that no object has: the store's first revision is the empty store. An apply that names it makes
-// the object if there is none, and is refused as a conflict if there is one.
+// noVersion is a resourceVersion that no object has: the store's first revision is the empty store. An apply that names
+// it makes the object if there is none, and is refused as a conflict if there is one.
 const noVersion = "1"
 
-// createUnread makes an object of which nothing is known to be there. That is settled unless there is one, or a server takes the
-// version for that of an object which is gone.
+// createUnread makes an object of which nothing is known to be there. That is settled unless there is one, or a server
+// takes the version for that of an object which is gone.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
@@ -178,12 +180,17 @@ func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyInt
 func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	live, err := t.read(ctx)
 	switch {
+	case isGone(err) && in.Adopting != "":
+		return refused(hubv1.ReasonMissing, member.RetryNever, "%s is gone from the cluster", t), false
 	case isGone(err) && in.KeepAway:
 		return refused(hubv1.ReasonNotRecreated, member.RetryNever, "%s is gone from the cluster", t), false
 	case isGone(err):
 		return a.create(ctx, t, in, manifest)
 	case err != nil:
 		return classify(err, t), false
+	}
+	if out := a.notToAdopt(t, in, live); out != nil {
+		return *out, false
 	}
 	manifest, scaled := leave(in, manifest, live)
 	p := a.plan(t, in, manifest, live)
@@ -215,8 +222,9 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply. The member is not asked to validate fields: those that it does not know are looked for before,
-// and server-side apply refuses them in any case. An API server would parse the manifest a second time for it.
+// write sends the manifest by server-side apply. The member is not asked to validate fields: those that it does not
+// know are looked for before, and server-side apply refuses them in any case. An API server would parse the manifest a
+// second time for it.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -232,8 +240,8 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	return after, err
 }
 
-// create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else makes in
-// the same moment shows as a conflict.
+// create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else
+// makes in the same moment shows as a conflict.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	if isNamespaceMissing(err) {

@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone means that the server serves the kind and has no such object. A 404 for a kind that is not served is made by client-go,
-// which fills in the name that was asked for, of an answer that is no Status.
+// isGone means that the server serves the kind and has no such object. A 404 for a kind that is not served is made by
+// client-go, which fills in the name that was asked for, of an answer that is no Status.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -118,7 +118,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause is why there was no answer, without the ports and times that differ from try to try: they would change the row each time.
+// cause is why there was no answer, without the ports and times that differ from try to try: they would change the row
+// each time.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError

@@ -16,8 +16,8 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace object that
-// is federated later must not drop the mark that it was made on demand.
+// makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace
+// object that is federated later must not drop the mark that it was made on demand.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

@@ -120,6 +120,35 @@ func (w *world) parsed(gvk schema.GroupVersionKind, text string) *unstructured.U
 	return object(gvk, w.ns, "web", u.Object)
 }
 
+// TestAnObjectIsTakenOverAsItWasShown adopts one object by its UID.
+func TestAnObjectIsTakenOverAsItWasShown(t *testing.T) {
+	w := newWorld(t)
+	shown := w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3)})))
+	adopting := func(size int64, adoption hubv1.Adoption, uid types.UID) member.ApplyIntent {
+		in := w.intent(map[string]any{"size": size}, "d1")
+		in.Adoption, in.Adopting = adoption, uid
+		return in
+	}
+	w.noWrites()
+	w.apply(adopting(3, hubv1.AdoptionAlways, "another"), failed(hubv1.ReasonAlreadyExists, member.RetryNever))
+	w.apply(adopting(4, hubv1.AdoptionIfNoDiff, shown.GetUID()), failed(hubv1.ReasonAlreadyExists, member.RetrySlowly))
+	w.intercept = nil
+	out := w.apply(adopting(3, hubv1.AdoptionIfNoDiff, shown.GetUID()), written)
+	if !out.Adopted || out.UID != shown.GetUID() || w.get().GetAnnotations()[hubv1.AdoptedAnnotation] != "true" {
+		t.Errorf("it is not remembered as adopted: %+v %v", out, w.get().GetAnnotations())
+	}
+	w.noWrites()
+	w.apply(adopting(4, hubv1.AdoptionAlways, shown.GetUID()), unchanged) // a copy is left to who writes copies
+	w.intercept = nil
+	out = w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), written) // by a placement that adopts nothing
+	if !out.Adopted || out.UID != shown.GetUID() {
+		t.Errorf("the copy is not kept as adopted: %+v", out)
+	}
+	w.delete()
+	w.noWrites()
+	w.apply(adopting(3, hubv1.AdoptionAlways, shown.GetUID()), failed(hubv1.ReasonMissing, member.RetryNever))
+}
+
 func TestAdoptionIfNoDiffLeavesAnotherHubsObjectAlone(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)

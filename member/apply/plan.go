@@ -26,9 +26,9 @@ const (
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, operators copy
-// them to the children of an object: the hub must have applied the object, too. Where a mark was taken off, the UID of the
-// copy that was last confirmed stands for it, unless nothing else is left that says so.
+// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, operators
+// copy them to the children of an object: the hub must have applied the object, too. Where a mark was taken off, the
+// UID of the copy that was last confirmed stands for it, unless nothing else is left that says so.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -109,7 +109,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	return p
 }
 
-// notAdopted is the outcome for an object of nobody's that is not taken over now; nil if it is. back is true for the copy that the hub left here.
+// notAdopted is the outcome for an object of nobody's that is not taken over now; nil if it is. back is true for the
+// copy that the hub left here.
 func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured, back bool) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -117,12 +118,32 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 		return nil
 	case !back && in.Adoption != hubv1.AdoptionAlways && in.Adoption != hubv1.AdoptionIfNoDiff && !madeOnDemand(live):
 		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
-			"%s exists on the cluster and is not Hanse's: %sset spec.apply.adoption to IfNoDiff or Always", t, deleteIt(t))
+			"%s exists on the cluster and is not Hanse's: %srun hansectl adopt, or set spec.apply.adoption to IfNoDiff or Always",
+			t, deleteIt(t))
 	case !back && t.secret() && in.Adoption != hubv1.AdoptionAlways:
-		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: "+
-			"set spec.apply.adoption to Always to take it over, or give the hub object another name", t)
+		out = refused(hubv1.ReasonAlreadyExists, member.RetrySlowly,
+			"%s exists on the cluster and is not Hanse's, and the values of a Secret are not compared: take it over by "+
+				"hansectl adopt --overwrite or spec.apply.adoption Always, or give the hub object another name", t)
 	case live.GetDeletionTimestamp() != nil:
 		out = deleting(t, live)
+	default:
+		return nil
+	}
+	return &out
+}
+
+// notToAdopt is the outcome for an object that is not the one to be taken over; nil if none is, or if it is that one.
+func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
+	if in.Adopting == "" {
+		return nil
+	}
+	var out member.Outcome
+	switch whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID); {
+	case whose == ours || whose == oursOutdated:
+		out = a.done(in, live) // it was taken over meanwhile
+	case whose == nobodys && live.GetUID() != in.Adopting:
+		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
+			"%s was made anew on the cluster since it was looked at: look again", t), live)
 	default:
 		return nil
 	}
@@ -139,7 +160,7 @@ func deleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
 	}
-	return "delete it there, or "
+	return "delete it there, "
 }
 
 // othersOrDeleting is the outcome for an object that is another hub's, another copy, or a copy that is being deleted.
@@ -175,9 +196,9 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift is what others changed since the last apply. While the digest is an older one, a field of the manifest that is nobody's
-// is more likely new than removed. Values of a Secret are not compared with those of the hub, or whoever may write the one could guess the
-// other: they count as changed if the copy is not as it was last confirmed.
+// drift is what others changed since the last apply. While the digest is an older one, a field of the manifest that is
+// nobody's is more likely new than removed. Values of a Secret are not compared with those of the hub, or whoever may
+// write the one could guess the other: they count as changed if the copy is not as it was last confirmed.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))

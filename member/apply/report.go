@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report says what Apply would do, and writes nothing. No event tells when an object that is not the hub's changes, or when one
-// is made: every answer is looked at again.
+// report says what Apply would do, and writes nothing. No event tells when an object that is not the hub's changes, or
+// when one is made: every answer is looked at again.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {
 		return a.reportSecret(ctx, t, in)
@@ -60,8 +60,8 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
 
-// reportSecret compares no values: the answer would tell whether the hub object holds those of the cluster. What is compared is whether the copy
-// is as it was last confirmed, and whether the hub would write the same again.
+// reportSecret compares no values: the answer would tell whether the hub object holds those of the cluster. What is
+// compared is whether the copy is as it was last confirmed, and whether the hub would write the same again.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -92,8 +92,8 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not the hub's; back is true for one that
-// the hub left there.
+// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not
+// the hub's; back is true for one that the hub left there.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
@@ -114,8 +114,9 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 	return out
 }
 
-// replaces says whether the object would stay as it is if the manifest took its place, by a dry run on the member: only its server knows which
-// values it would set by default. Labels and annotations of others stay, and so does everything that is left to the member.
+// replaces says whether the object would stay as it is if the manifest took its place, by a dry run on the member: only
+// its server knows which values it would set by default. Labels and annotations of others stay, and so does everything
+// that is left to the member.
 func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
 ) (out member.Outcome, again, same bool) {
 	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
@@ -127,7 +128,7 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 	after, err := t.objects.Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: hubv1.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
 	})
-	const remedy = "make them equal, or set spec.apply.adoption to Always"
+	const remedy = "make them equal, or take it over by hansectl adopt --overwrite or spec.apply.adoption Always"
 	switch {
 	case isChanged(err) || isGone(err):
 		return member.Outcome{}, true, false
@@ -145,8 +146,8 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 		"%s exists on the cluster, is not Hanse's, and differs from the rendered object in %s: %s", t, first(changes), remedy), live), false, false
 }
 
-// replacement is the JSON patch that gives the live object the content of the manifest and nothing else. It holds for the version that was read. A patch
-// needs no right that an apply does not need.
+// replacement is the JSON patch that gives the live object the content of the manifest and nothing else. It holds for
+// the version that was read. A patch needs no right that an apply does not need.
 func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
 	wanted := manifest.DeepCopy()
 	for _, pointer := range left {
@@ -195,8 +196,8 @@ func merged(under, over map[string]string) map[string]string {
 	return out
 }
 
-// leave returns the manifest as it is sent to an object that exists: on the version that was read, and without a claim on what is
-// left to the member. scaled are the fields of it that an autoscaler of the member sets.
+// leave returns the manifest as it is sent to an object that exists: on the version that was read, and without a claim
+// on what is left to the member. scaled are the fields of it that an autoscaler of the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, content.Steps(pointer)...); ok {

@@ -46,7 +46,8 @@ func TestTheContentHashOfASecretIsKeyed(t *testing.T) {
 	w.apply(in, unchanged)
 }
 
-// TestNoGuessOfASecretIsAnswered lets whoever writes the hub object try values: the outcome is the same for the right one as for a wrong one.
+// TestNoGuessOfASecretIsAnswered lets whoever writes the hub object try values: the outcome is the same for the right
+// one as for a wrong one.
 func TestNoGuessOfASecretIsAnswered(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world) (confirmed string)

@@ -71,26 +71,40 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 		out := classify(err, t)
 		return member.Preview{Refused: &out}, false
 	}
-	if out := a.notShown(t, live, a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)); out != nil {
-		return member.Preview{Refused: out}, false
+	whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID)
+	if whose == otherHubs || whose == otherCopy {
+		return member.Preview{Refused: a.othersOrDeleting(t, live, whose)}, false
 	}
-	sent, _ := leave(in, manifest, live)
+	p = member.Preview{Before: live, Unadopted: whose == nobodys, InSync: whose == ours && a.synced(in, live)}
+	sent, scaled := leave(in, manifest, live)
 	after, err := a.write(ctx, t, sent, dryRun)
 	switch {
 	case isChanged(err) || isGone(err):
 		return member.Preview{}, true
 	case err != nil:
 		out := classify(err, t)
-		return member.Preview{Before: live, Refused: &out}, false
+		p.Refused = &out
+		return p, false
 	}
-	p = member.Preview{Before: live, After: after, InSync: a.synced(in, live)}
-	if stop := a.plan(t, in, sent, live).stop; stop != nil && (stop.Applied != metav1.ConditionTrue || stop.Reason == hubv1.ReasonPaused) {
-		p.Refused = stop
+	p.After = after
+	plan := a.plan(t, in, sent, live)
+	switch {
+	case plan.stop != nil && (plan.stop.Applied != metav1.ConditionTrue || plan.stop.Reason == hubv1.ReasonPaused):
+		p.Refused = plan.stop
+	case plan.ifSame:
+		out, again, same := a.replaces(ctx, t, in, sent, live, scaled)
+		if again {
+			return member.Preview{}, true
+		}
+		if !same {
+			p.Refused = &out
+		}
 	}
 	return p, false
 }
 
-// previewNew is the dry run of an object that is not there. Without its namespace there is none: then it is shown as it would be sent.
+// previewNew is the dry run of an object that is not there. Without its namespace there is none: then it is shown as it
+// would be sent.
 func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
 	after, err := a.write(ctx, t, manifest, dryRun)
 	switch {

@@ -109,14 +109,32 @@ func TestPreviewIsWhatApplyWouldMakeOfTheCopy(t *testing.T) {
 			t.Errorf("got %+v", p)
 		}
 	})
-	t.Run("what is not Hanse's is not shown, whatever the adoption", func(t *testing.T) {
+	t.Run("what is not Hanse's is told apart, with what taking it over would write", func(t *testing.T) {
 		w := newWorld(t)
 		w.noWrites()
 		w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(7)})))
-		in := w.intent(map[string]any{"size": int64(3)}, "d1")
-		in.Adoption = hubv1.AdoptionAlways
-		p := w.applier.Preview(t.Context(), in)
-		refusedAs(t, p.Refused, hubv1.ReasonAlreadyExists)
+		for adoption, reason := range map[hubv1.Adoption]string{
+			hubv1.AdoptionNever: hubv1.ReasonAlreadyExists, hubv1.AdoptionIfNoDiff: hubv1.ReasonAlreadyExists, hubv1.AdoptionAlways: "",
+		} {
+			in := w.intent(map[string]any{"size": int64(3)}, "d1")
+			in.Adoption = adoption
+			p := w.applier.Preview(t.Context(), in)
+			if !p.Unadopted || p.InSync || size(p.Before) != int64(7) || size(p.After) != int64(3) {
+				t.Errorf("%s: got %+v", adoption, p)
+			}
+			if reason == "" && p.Refused != nil || reason != "" && (p.Refused == nil || p.Refused.Reason != reason) {
+				t.Errorf("%s: got %+v, want the reason %q", adoption, p.Refused, reason)
+			}
+		}
+		in := w.intent(map[string]any{"size": int64(7)}, "d1")
+		in.Adoption = hubv1.AdoptionIfNoDiff
+		if p := w.applier.Preview(t.Context(), in); !p.Unadopted || p.Refused != nil {
+			t.Errorf("an equal object: got %+v", p)
+		}
+	})
+	t.Run("the object of another hub is not shown", func(t *testing.T) {
+		p := w.as(apiServer, "hub-2").Preview(t.Context(), w.intent(map[string]any{"size": int64(3)}, "d1"))
+		refusedAs(t, p.Refused, hubv1.ReasonOwnedByOther)
 		if p.Before != nil || p.After != nil {
 			t.Errorf("got %+v", p)
 		}

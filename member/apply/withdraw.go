@@ -18,8 +18,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Withdraw deletes or orphans the copy of one hub object. The cluster is rid of it only when it answers so: until then the
-// outcome is Deleting.
+// Withdraw deletes or orphans the copy of one hub object. The cluster is rid of it only when it answers so: until then
+// the outcome is Deleting.
 func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
 	if a.isHub {
 		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
@@ -96,7 +96,8 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 	return removed(ctx, t, live), false
 }
 
-// leftAlone is the outcome for an object that is not the copy. It names the object by its UID: a watch may show that one with our marks.
+// leftAlone is the outcome for an object that is not the copy. It names the object by its UID: a watch may show that
+// one with our marks.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -105,7 +106,8 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
-// policyFor is what becomes of the object that was read. The row and the mark on the object say that it was adopted: one of them is enough.
+// policyFor is what becomes of the object that was read. The row and the mark on the object say that it was adopted:
+// one of them is enough.
 func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
 	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
 		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"
@@ -131,9 +133,9 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object was
-// deleted and made anew while the cluster was away; had the copy been written since, for whichever object, the digest would be
-// another one.
+// asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object
+// was deleted and made anew while the cluster was away; had the copy been written since, for whichever object, the
+// digest would be another one.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
@@ -167,8 +169,8 @@ func removed(ctx context.Context, t target, deleted *unstructured.Unstructured) 
 	return out
 }
 
-// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's. A
-// namespace that was made on demand keeps that mark unless the policy asks for orphans.
+// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's.
+// A namespace that was made on demand keeps that mark unless the policy asks for orphans.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
 	labels := map[string]any{hubv1.HubLabel: nil}
 	if all {
@@ -194,8 +196,8 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	return err
 }
 
-// withdrawUnserved decides for an object whose kind the cluster does not serve: it is gone only if the kind's definition is.
-// A built-in kind or one of an aggregated API server has no definition that could tell.
+// withdrawUnserved decides for an object whose kind the cluster does not serve: it is gone only if the kind's
+// definition is. A built-in kind or one of an aggregated API server has no definition that could tell.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved

@@ -1,12 +1,14 @@
-// Package children finds what was made for an object on one member: the objects with an ownerReference to it, and those with one to them,
-// down to pods.
+// Package children finds what was made for an object on one member: the objects with an ownerReference to it, and those
+// with one to them, down to pods.
 //
 //   - Only workloads are looked for, see below: by listing, since no server finds children by their owner.
-//   - Only kinds are listed that the member grants the hub; it is asked first, so that nothing is refused. Those that it does not grant are named.
-//   - Lists have an end. One that was cut is named, too. They are read page by page, and of a page only names, states and UIDs are kept.
+//   - Only kinds are listed that the member grants the hub; it is asked first, so that nothing is refused. Those that
+//     it does not grant are named.
+//   - Lists have an end. One that was cut is named, too. They are read page by page, and of a page only names, states
+//     and UIDs are kept.
 //
-// Nothing of a child is returned but its name and how it does. Children in other namespaces are not looked for: those of a cluster-scoped
-// object are none of what a hub object's readers may see.
+// Nothing of a child is returned but its name and how it does. Children in other namespaces are not looked for: those
+// of a cluster-scoped object are none of what a hub object's readers may see.
 package children
 
 import (

@@ -38,8 +38,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// world has, in a namespace of its own, what an operator made for a custom resource with the UID "cr": a StatefulSet with one pod, and a
-// Deployment with a ReplicaSet without pods.
+// world has, in a namespace of its own, what an operator made for a custom resource with the UID "cr": a StatefulSet
+// with one pod, and a Deployment with a ReplicaSet without pods.
 type world struct {
 	*testing.T
 	admin kubernetes.Interface

@@ -28,7 +28,8 @@ type place struct {
 	namespace string
 }
 
-// listed is what is kept of an object: its page, with all that nobody asked for, is dropped before the next one is read.
+// listed is what is kept of an object: its page, with all that nobody asked for, is dropped before the next one is
+// read.
 type listed struct {
 	child member.Child // without children
 	uid   types.UID

@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member/children"
 )
 
-// pagedPods is a member with five pages of pods that an owner "job" has. It notes which pages are still held when the next one is asked for.
+// pagedPods is a member with five pages of pods that an owner "job" has. It notes which pages are still held when the
+// next one is asked for.
 type pagedPods struct {
 	dynamic.NamespaceableResourceInterface
 	given []weak.Pointer[unstructured.Unstructured]

@@ -15,7 +15,8 @@ import (
 const userAgent = "hanse-hub"
 
 // Cluster is one connected member as consumers get it. It outlives a change of credentials; a change of address gives a
-// new one. Its cache is never started, and its client reads from the server: what is watched is the consumer's to decide.
+// new one. Its cache is never started, and its client reads from the server: what is watched is the consumer's to
+// decide.
 type Cluster struct {
 	cluster.Cluster
 	// Requests is for gets and writes: every request ends within 10 seconds and its answer is bounded.

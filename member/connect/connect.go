@@ -43,12 +43,14 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
-	// HubID is the ID of the hub's own cluster. A cluster that answers with it is refused unless it is the one that is expected. Default none.
+	// HubID is the ID of the hub's own cluster. A cluster that answers with it is refused unless it is the one that is
+	// expected. Default none.
 	HubID string
-	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is to be called once they
-	// are. Default none.
+	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is
+	// to be called once they are. Default none.
 	Kinds func() []schema.GroupKind
-	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one for other purposes.
+	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one
+	// for other purposes.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Logger gets one line per change of a link. Default none.
 	Logger logr.Logger
@@ -89,9 +91,9 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when there
-// is no link any more. It is called by the link's goroutine or by Remove, without locks, and must not wait. To be called
-// before Start.
+// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when
+// there is no link any more. It is called by the link's goroutine or by Remove, without locks, and must not wait. To be
+// called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
 // Start dials the links there are and those to come, and hands the clusters to aware. It returns when ctx has ended and

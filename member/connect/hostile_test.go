@@ -112,8 +112,8 @@ var (
 	oneMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 )
 
-// nodesOf reads the nodes, servedOf the kinds of a group; listOf and getOf use the clients of the cluster's consumers, followOf watches a kind until it
-// cannot be followed.
+// nodesOf reads the nodes, servedOf the kinds of a group; listOf and getOf use the clients of the cluster's consumers,
+// followOf watches a kind until it cannot be followed.
 func nodesOf(ctx context.Context, l *line, server string, _ *Cluster) error {
 	_, err := readNodes(ctx, l, server)
 	return err

@@ -28,8 +28,8 @@ func (w want) equal(other want) bool {
 	return w.target == other.target && w.expectedID == other.expectedID
 }
 
-// link is what others see of one cluster's connection. Only run, its goroutine, talks to the cluster, and it holds no
-// lock meanwhile.
+// link is the connection to one cluster, as the rest of the hub sees it. Only run, its goroutine, talks to the cluster,
+// and it holds no lock meanwhile.
 type link struct {
 	name    string
 	options Options

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// A cluster is asked which kinds it serves when its link comes up and when somebody says Look or LookAgain. Beside that it is asked
-// seldom. Discovery follows a definition late, so that a change of one is looked at again.
+// A cluster is asked which kinds it serves when its link comes up and when somebody says Look or LookAgain. Beside that
+// it is asked seldom. Discovery follows a definition late, so that a change of one is looked at again.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const (
@@ -42,7 +42,8 @@ func (p *Provider) Look() {
 	}
 }
 
-// LookAgain asks a cluster soon which kinds it serves, and a little later again, since one of its definitions has changed.
+// LookAgain asks a cluster soon which kinds it serves, and a little later again, since one of its definitions has
+// changed.
 func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,8 +121,8 @@ func (r *runner) takeServed(read servedRead) {
 	r.report()
 }
 
-// readServed returns the versions of the kinds at which the cluster serves them, the one it prefers first; none for a kind that it
-// does not serve. Of a group that cannot be read it returns what was known before.
+// readServed returns the versions of the kinds at which the cluster serves them, the one it prefers first; none for a
+// kind that it does not serve. Of a group that cannot be read it returns what was known before.
 func readServed(ctx context.Context, l *line, server string, kinds []schema.GroupKind, known map[schema.GroupKind][]string) (map[schema.GroupKind][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()

@@ -143,7 +143,8 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 	eventually(t, "the kind is served", serves("v1"))
 }
 
-// TestAClusterIsNotAskedForNoKinds: a link that comes up sooner than it is known which kinds are wanted says nothing of them.
+// TestAClusterIsNotAskedForNoKinds: a link that comes up sooner than it is known which kinds are wanted says nothing of
+// them.
 func TestAClusterIsNotAskedForNoKinds(t *testing.T) {
 	cluster := newFakeCluster(t)
 	answers := discovered{"/apis/monitoring": groupOf("v1"), "/apis/monitoring/v1": kindsOf("Prometheus")}

@@ -179,8 +179,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge notes that the cluster answered more than it may. Until nothing was too large for a while, the first answer that was is the one to
-// be told of, so that the text stays the same.
+// tooLarge notes that the cluster answered more than it may. Until nothing was too large for a while, the first answer
+// that was is the one to be told of, so that the text stays the same.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. The status, what the
-// server keeps in the metadata, and the hub's own marks do not count.
+// Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. The status, what
+// the server keeps in the metadata, and the hub's own marks do not count.
 func Changes(before, after *unstructured.Unstructured) []string {
 	c := &changes{}
 	c.maps("", counted(before), counted(after))

@@ -1,7 +1,7 @@
 // Package content says what of a member object is the hub's, and whether somebody else changed it.
 //
-// It does no I/O. The truth about whose a field is are the managedFields that the member's API server keeps; no schema is
-// needed to read them. They are not trusted to be well-formed: an entry that cannot be read counts as missing.
+// It does no I/O. The truth about whose a field is are the managedFields that the member's API server keeps; no schema
+// is needed to read them. They are not trusted to be well-formed: an entry that cannot be read counts as missing.
 package content
 
 import (
@@ -53,8 +53,8 @@ func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
-// WithoutOurs returns the entries that are not of the hub's manager, whatever the operation and subresource: a namespace that
-// was made on demand has one of an update.
+// WithoutOurs returns the entries that are not of the hub's manager, whatever the operation and subresource: a
+// namespace that was made on demand has one of an update.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }

@@ -17,9 +17,9 @@ const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
-// Drift returns up to three fields of the manifest that have another value in the live object and are not the hub's any more:
-// those that another manager took, and those that were removed ("unknown"). A field that is still the hub's differs only
-// because the manifest changed since, or because the server writes the value in another way.
+// Drift returns up to three fields of the manifest that have another value in the live object and are not the hub's any
+// more: those that another manager took, and those that were removed ("unknown"). A field that is still the hub's
+// differs only because the manifest changed since, or because the server writes the value in another way.
 //
 // If the manifest is newer than the live object, the fields it adds are reported as "unknown", too.
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
@@ -157,8 +157,8 @@ func fieldsOf(pe fieldpath.PathElement) []string {
 	return names
 }
 
-// keyElement is the path element of an item of the manifest. Key fields that the manifest leaves to their defaults, such as the
-// protocol of a port, are taken from the live item that has the others.
+// keyElement is the path element of an item of the manifest. Key fields that the manifest leaves to their defaults,
+// such as the protocol of a port, are taken from the live item that has the others.
 func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	given := map[string]any{}
 	m, _ := item.(map[string]any)

@@ -19,8 +19,8 @@ type element struct {
 	below  map[string]any // nil if there is nothing
 }
 
-// readElement reads one entry of the maps that fieldsV1 is made of. known is false for what is no path element, or one of a kind
-// that is not known and means nothing to us; ok is false if it cannot be read.
+// readElement reads one entry of the maps that fieldsV1 is made of. known is false for what is no path element, or one
+// of a kind that is not known and means nothing to us; ok is false if it cannot be read.
 func readElement(raw string, value any) (e element, known, ok bool) {
 	if raw == "." {
 		return element{}, false, true
@@ -45,7 +45,8 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 	return e, ok, ok
 }
 
-// appendElements adds what the maps of fieldsV1 name at one place, in the order of fieldpath. ok is false if some of it cannot be read.
+// appendElements adds what the maps of fieldsV1 name at one place, in the order of fieldpath. ok is false if some of it
+// cannot be read.
 func appendElements(to []element, fields map[string]any) (all []element, ok bool) {
 	from := len(to)
 	for raw, value := range fields {

@@ -13,12 +13,12 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Hash covers the live values at the paths that the hub applied, and these paths themselves, so that an edit of one of our
-// fields shows and a field of somebody else does not. It is the same for the answer to an apply and for what a watch brings.
-// ours is false if the object has no readable entry of the hub in its managedFields.
+// Hash covers the live values at the paths that the hub applied, and these paths themselves, so that an edit of one of
+// our fields shows and a field of somebody else does not. It is the same for the answer to an apply and for what a
+// watch brings. ours is false if the object has no readable entry of the hub in its managedFields.
 //
-// A leaf of the paths is hashed with all that is below it: without the schema, an atomic value cannot be told from an empty
-// one that others add to. The latter costs one apply that changes nothing, and gives the new hash.
+// A leaf of the paths is hashed with all that is below it: without the schema, an atomic value cannot be told from an
+// empty one that others add to. The latter costs one apply that changes nothing, and gives the new hash.
 //
 // The hash of a Secret is keyed: whoever reads rows could guess its values otherwise.
 //
@@ -40,7 +40,8 @@ func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOur
 	return hex.EncodeToString(sum[:sha256.Size/2]), true
 }
 
-// Applied is true if the object has a readable entry of the hub in its managedFields, for one that Hash finds to be ours.
+// Applied is true if the object has a readable entry of the hub in its managedFields, for one that Hash finds to be
+// ours.
 func Applied(obj *unstructured.Unstructured) bool {
 	fields := oursRaw(obj)
 	return fields != nil && readable(fields)
@@ -81,8 +82,8 @@ func (d *digest) free() {
 	digests.Put(d)
 }
 
-// write adds every place that is a manager's and then what is below, both in the order of fieldpath. It is false if something
-// cannot be read.
+// write adds every place that is a manager's and then what is below, both in the order of fieldpath. It is false if
+// something cannot be read.
 func (d *digest) write(fields map[string]any, live any) bool {
 	from, ok := len(d.elements), false
 	if d.elements, ok = appendElements(d.elements, fields); !ok {

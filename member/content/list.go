@@ -7,8 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the first
-// that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
+// list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the
+// first that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
 type list struct {
 	items  []any
 	e      *canonical.Encoder

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Managers returns who has the field of a live object that a JSON pointer names in the manifest: the names of the field managers, sorted. Items
-// of lists are found by what identifies them, since they may be in another place in the live object. Of what the manifest does not have, the
-// places are those of the live object.
+// Managers returns who has the field of a live object that a JSON pointer names in the manifest: the names of the field
+// managers, sorted. Items of lists are found by what identifies them, since they may be in another place in the live
+// object. Of what the manifest does not have, the places are those of the live object.
 func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
 	var at []owner
 	for e := range entries(live) {
@@ -65,7 +65,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// elementAt is how managers address what a step of a pointer names. ok is false if they do not: the list is one value to them, or has no such item.
+// elementAt is how managers address what a step of a pointer names. ok is false if they do not: the list is one value
+// to them, or has no such item.
 func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElement, ok bool) {
 	wanted, isList := want.([]any)
 	items, alsoList := have.([]any)

@@ -13,9 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// LeaveToMember changes a manifest so that applying it leaves the fields that the JSON pointers name as they are in the live
-// object: what the hub alone owns there is sent with its live value, because the server removes what its only owner stops
-// sending; everything else is left out, and with it the hub's claim. The manifest must not share data with others.
+// LeaveToMember changes a manifest so that applying it leaves the fields that the JSON pointers name as they are in the
+// live object: what the hub alone owns there is sent with its live value, because the server removes what its only
+// owner stops sending; everything else is left out, and with it the hub's claim. The manifest must not share data with
+// others.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return
@@ -86,8 +87,8 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns what of a set is below some keys, nil if that is nothing; whole is true if the set has the place itself and
-// nothing below it.
+// descend returns what of a set is below some keys, nil if that is nothing; whole is true if the set has the place
+// itself and nothing below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
 		next, ok := set.Children.Get(field(s))
@@ -144,7 +145,8 @@ func keptBelow(value any, set *fieldpath.Set, pe fieldpath.PathElement) (any, bo
 	return value, set.Members.Has(pe)
 }
 
-// keptItems keeps the items that a set names, in the order of the live list, and of each its key fields and what is named below.
+// keptItems keeps the items that a set names, in the order of the live list, and of each its key fields and what is
+// named below.
 func keptItems(items []any, set *fieldpath.Set) []any {
 	keys, byValue := shape([]owner{{set: set}})
 	byKey := map[string]*fieldpath.Set{}
@@ -186,8 +188,8 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-// autoscaler is the field manager of the HorizontalPodAutoscaler controller. It is the only one in kube-controller-manager that
-// writes by the scale subresource.
+// autoscaler is the field manager of the HorizontalPodAutoscaler controller. It is the only one in
+// kube-controller-manager that writes by the scale subresource.
 const (
 	autoscaler       = "kube-controller-manager"
 	scaleSubresource = "scale"

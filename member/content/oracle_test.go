@@ -55,7 +55,8 @@ spec:
   none: null
 `
 
-// Rows keep hashes. If one of these changes, every copy of every member is written once more after an upgrade of the hub.
+// Rows keep hashes. If one of these changes, every copy of every member is written once more after an upgrade of the
+// hub.
 func TestHashIsTheOneThatRowsHave(t *testing.T) {
 	tests := map[string]struct{ object, want string }{
 		"widget":     {widget(t), "2d76d28385246cb2fed4738e1afe873f"},
@@ -108,8 +109,8 @@ func FuzzHash(f *testing.F) {
 	})
 }
 
-// expected is the hash by the sets of fieldpath. It is not to be compared if the paths are not as a server writes them, or hold
-// values that no list is a set of: there, another order does as well.
+// expected is the hash by the sets of fieldpath. It is not to be compared if the paths are not as a server writes them,
+// or hold values that no list is a set of: there, another order does as well.
 func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text string, ours, comparable bool) {
 	t.Helper()
 	raw, err := json.Marshal(fields)

@@ -60,8 +60,8 @@ func isPlainKey(text string) bool {
 	}
 }
 
-// isPlainScalar is true for the JSON of a value that has one writing only: a string of plain characters, a boolean, or an integer
-// that a float64 holds.
+// isPlainScalar is true for the JSON of a value that has one writing only: a string of plain characters, a boolean, or
+// an integer that a float64 holds.
 func isPlainScalar(text string) bool {
 	if text == "true" || text == "false" || text == "0" {
 		return true

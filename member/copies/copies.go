@@ -1,11 +1,11 @@
 // Package copies lists what the hub wrote on one member, whether or not the hub still knows of it.
 //
-//   - Every kind is listed that the member lets the hub list and write in all namespaces. The member is asked for these rights first, so that nothing
-//     is refused.
-//   - Lists are read page by page, of the metadata alone and of objects with the hub's label alone. Only copies that the caller wants are kept. How
-//     many kinds, pages and copies are read is bounded; what was left out is named.
-//   - An object with the marks of a copy is one only if the hub applied it for the hub object of the same kind and name: operators and backup tools
-//     pass marks on.
+//   - Every kind is listed that the member lets the hub list and write in all namespaces. The member is asked for these
+//     rights first, so that nothing is refused.
+//   - Lists are read page by page, of the metadata alone and of objects with the hub's label alone. Only copies that
+//     the caller wants are kept. How many kinds, pages and copies are read is bounded; what was left out is named.
+//   - An object with the marks of a copy is one only if the hub applied it for the hub object of the same kind and
+//     name: operators and backup tools pass marks on.
 package copies
 
 import (

@@ -30,8 +30,8 @@ type element struct {
 	Either     bool                         `json:"x-kubernetes-int-or-string"`
 }
 
-// Parse reads the schema of one kind from an OpenAPI v3 document of its group and version. Parts of the document that the kind
-// does not need are not read.
+// Parse reads the schema of one kind from an OpenAPI v3 document of its group and version. Parts of the document that
+// the kind does not need are not read.
 func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
 	components, name, err := openapi.Read(raw, gvk)
 	if err != nil {

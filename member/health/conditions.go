@@ -25,8 +25,8 @@ const (
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists of a status with one entry for each of those that read the object, each with conditions of its own: the
-// gateways of a route, the targets of a policy.
+// perReader are lists of a status with one entry for each of those that read the object, each with conditions of its
+// own: the gateways of a route, the targets of a policy.
 var perReader = []string{"parents", "ancestors"}
 
 // conditionsOf reads the well-formed entries of status.conditions, and of the conditions of each reader.

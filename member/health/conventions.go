@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Conventions are what the definition of a kind tells of how its status is to be read. The zero value is that of a kind of which
-// nothing is known, or that has no status.
+// Conventions are what the definition of a kind tells of how its status is to be read. The zero value is that of a kind
+// of which nothing is known, or that has no status.
 type Conventions struct {
 	// HasStatus says that it is a custom resource that has a status: a subresource, or a field of that name in its schema.
 	HasStatus bool

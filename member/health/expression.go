@@ -16,8 +16,8 @@ const (
 	ReasonExpressionFailed = "HealthExpressionFailed"
 )
 
-// Wishes are what the placement of an object wants of its status beside what every object gets. They are shared and never changed; nil
-// means that it wants nothing.
+// Wishes are what the placement of an object wants of its status beside what every object gets. They are shared and
+// never changed; nil means that it wants nothing.
 type Wishes struct {
 	// Expression judges the object in place of the conventions, unless it is nil.
 	Expression *Expression
@@ -25,8 +25,8 @@ type Wishes struct {
 	Paths []string
 }
 
-// Assess judges an object as it is wished, or else by the conventions of its kind. No expression judges a Secret: the verdict would tell of
-// its values.
+// Assess judges an object as it is wished, or else by the conventions of its kind. No expression judges a Secret: the
+// verdict would tell of its values.
 func (w *Wishes) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if w == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -59,7 +59,8 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may be of another spec.
+// judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may
+// be of another spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {

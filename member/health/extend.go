@@ -9,9 +9,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Extend adds entries of kinds to the vocabulary. They come before the entries that the program was built with. The text is YAML
-// or JSON: a field kinds with entries as in vocabulary.yaml. It is called before anything is judged, since nothing
-// guards the vocabulary.
+// Extend adds entries of kinds to the vocabulary. They come before the entries that the program was built with. The
+// text is YAML or JSON: a field kinds with entries as in vocabulary.yaml. It is called before anything is judged, since
+// nothing guards the vocabulary.
 func Extend(text []byte) error {
 	var more struct {
 		Kinds []kindWords `json:"kinds"`

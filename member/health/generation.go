@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ObservedGeneration is status.observedGeneration, a number or its text; without it the lowest one in the conditions; -1 if
-// the object has none.
+// ObservedGeneration is status.observedGeneration, a number or its text; without it the lowest one in the
+// conditions; -1 if the object has none.
 func ObservedGeneration(obj *unstructured.Unstructured) int64 {
 	if obj == nil {
 		return -1

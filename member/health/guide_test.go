@@ -25,7 +25,8 @@ const guide = "../../docs/status.md"
 var healthExample = regexp.MustCompile("```yaml\n((?:definition|expression|objects):[^`]*)```\n\n```text\n([^`]*)```")
 
 type guideExample struct {
-	// Definition is a version of a CustomResourceDefinition. Without one, the kind has a status subresource and nothing else.
+	// Definition is a version of a CustomResourceDefinition. Without one, the kind has a status subresource and nothing
+	// else.
 	Definition *apiextensionsv1.CustomResourceDefinitionVersion `json:"definition"`
 	Expression string                                           `json:"expression"`
 	Objects    map[string]map[string]any                        `json:"objects"`

@@ -1,21 +1,25 @@
-// Package health judges one member object and projects its status, from the object and what its definition says: no client, no clock,
-// no memory.
+// Package health judges one member object and projects its status, from the object and what its definition says: no
+// client, no clock, no memory.
 //
-// Assess judges built-in kinds by kstatus, and custom resources by its generic rules and what they leave open. The worst of these counts:
-//   - Conditions, by the conventions of the ecosystem. One that lags behind metadata.generation speaks of an older spec.
+// Assess judges built-in kinds by kstatus, and custom resources by its generic rules and what they leave open. The
+// worst of these counts:
+//   - Conditions, by the conventions of the ecosystem. One that lags behind metadata.generation speaks of an older
+//     spec.
 //   - Words: phases, states and healths, and the printer columns of the kind that tell how an object fares.
-//   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has them.
+//   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has
+//     them.
 //
 // A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. A status
 // that says nothing which is known is Unknown, never Healthy. The words that are known are in vocabulary.yaml, for
 // package rollup as well. Kinds whose status nobody writes are known by name. An object that is paused by its own spec
 // is judged by the status that it has, of whatever generation.
 //
-// Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an operator reports the
-// same while a set starts, while it rolls and after pods were lost, and telling these apart needs a clock.
+// Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an
+// operator reports the same while a set starts, while it rolls and after pods were lost, and telling these apart needs
+// a clock.
 //
-// Pods are not judged: kstatus reads the clock for them. A kind without status is Healthy when it exists. What the conventions cannot
-// tell, an Expression of the placement does.
+// Pods are not judged: kstatus reads the clock for them. A kind without status is Healthy when it exists. What the
+// conventions cannot tell, an Expression of the placement does.
 package health
 
 import (
@@ -23,7 +27,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,8 +52,8 @@ const (
 	maxReason  = 64
 )
 
-// Verdict on one object. Reason and Message are empty if it is Healthy, unless it is paused by its spec and its status speaks of an older
-// generation.
+// Verdict on one object. Reason and Message are empty if it is Healthy, unless it is paused by its spec and its status
+// speaks of an older generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string
@@ -99,7 +102,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
 		return v
 	}
-	// Nobody is to observe the newest generation: the status is judged as it is. The reason stays, for those who ask which one was observed.
+	// Nobody is to observe the newest generation: the status is judged as it is. The reason stays, for those who ask which
+	// one was observed.
 	last := byKind(0)
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
@@ -143,8 +147,9 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 	return result, nil
 }
 
-// customResource judges a kind that only its conventions are known of. The generic rules of kstatus are among them, read here from
-// whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is not.
+// customResource judges a kind that only its conventions are known of. The generic rules of kstatus are among them,
+// read here from whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is
+// not.
 //
 // Healthy needs a statement that it is so. A status in which none is found is Unknown, with what was seen.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
@@ -253,7 +258,7 @@ func statusOf(obj *unstructured.Unstructured) map[string]any {
 }
 
 func verdict(h hubv1.Health, reason, message string) Verdict {
-	return Verdict{Health: h, Reason: camel(reason), Message: cut(message, maxMessage)}
+	return Verdict{Health: h, Reason: camel(reason), Message: line(message, maxMessage)}
 }
 
 // camel makes a word of the object fit for a row's reason.
@@ -267,11 +272,7 @@ func camel(reason string) string {
 	return word[:min(len(word), maxReason)]
 }
 
-// cut keeps the first n characters on one line.
-func cut(message string, n int) string {
-	message = strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " ")
-	if utf8.RuneCountInString(message) <= n {
-		return message
-	}
-	return string([]rune(message)[:n-1]) + "…"
+// line returns the first characters of a message on one line.
+func line(message string, most int) string {
+	return hubv1.CutMessage(strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " "), most)
 }

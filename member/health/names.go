@@ -23,8 +23,8 @@ var perClusterEndings = []string{
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
-// PerCluster says whether a status field of this name belongs to one cluster alone: it is never shown for another one, even if
-// all clusters have the same value.
+// PerCluster says whether a status field of this name belongs to one cluster alone: it is never shown for another one,
+// even if all clusters have the same value.
 func PerCluster(name string) bool {
 	if IsCount(name) {
 		return false // numServeEndpoints

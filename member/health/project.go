@@ -17,15 +17,19 @@ const (
 	maxNamed      = 256 // bytes of JSON of one value that was named
 )
 
-// Project keeps what rows and the hub object's status need of a status, as canonical JSON of at most 512 bytes: conditions
-// without their messages, whole numbers, booleans, short strings, and the same of nested maps. Of lists it keeps those of named entries with
-// something in them that can be merged, and of their entries only that; null stands for such a list that cannot be kept. Names that PerCluster says have no meaning on another cluster are
-// dropped. Points in time are dropped as well unless they say when something expires or failed: heartbeats would change the row for ever.
+// Project keeps what rows and the hub object's status need of a status, as canonical JSON of at most 512 bytes:
+// conditions without their messages, whole numbers, booleans, short strings, and the same of nested maps. Of lists it
+// keeps those of named entries with something in them that can be merged, and of their entries only that; null stands
+// for such a list that cannot be kept. Names that PerCluster says have no meaning on another cluster are dropped.
+// Points in time are dropped as well unless they say when something expires or failed: heartbeats would change the row
+// for ever.
 //
-// paths are JSON pointers, such as /status/storage/used, to values that are kept as they are, whatever they are: see Projection.Named.
+// paths are JSON pointers, such as /status/storage/used, to values that are kept as they are, whatever they are: see
+// Projection.Named.
 //
-// What is too large loses, in this order, strings (the longest first), nested maps and lists, the reasons of conditions, booleans,
-// numbers, conditions and named values, and says up to which of these it did. nil means that nothing is left.
+// What is too large loses, in this order, strings (the longest first), nested maps and lists, the reasons of
+// conditions, booleans, numbers, conditions and named values, and says up to which of these it did. nil means that
+// nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
@@ -110,8 +114,8 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// listed keeps a list of a few named entries. A list in which something can be merged, but that cannot be kept whole, is nil: what
-// others report of it is not all there is. reported is false if nothing in it can be merged.
+// listed keeps a list of a few named entries. A list in which something can be merged, but that cannot be kept whole,
+// is nil: what others report of it is not all there is. reported is false if nothing in it can be merged.
 func listed(list []any, depth int) (kept any, reported bool) {
 	if depth > maxDepth {
 		return nil, false
@@ -196,8 +200,8 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. One that is too large is
-// missing, which is news of that value alone: it is no loss of the projection.
+// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. One that is
+// too large is missing, which is news of that value alone: it is no loss of the projection.
 func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")
@@ -214,7 +218,8 @@ func addNamed(kept, status map[string]any, paths []string) {
 	}
 }
 
-// valueAt finds a value by its pointer without the leading slash. A value that belongs to one cluster is not there, unless it is a number.
+// valueAt finds a value by its pointer without the leading slash. A value that belongs to one cluster is not there,
+// unless it is a number.
 func valueAt(m map[string]any, pointer string) (value any, found bool) {
 	value = m
 	perCluster := false

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Loss says what a projection may have lost to its size limit: this and everything before it in the order of these constants.
+// Loss says what a projection may have lost to its size limit: this and everything before it in the order of these
+// constants.
 type Loss int
 
 // What a projection loses, the first one first.
@@ -31,8 +32,8 @@ func reserved(name string) bool { return name == lossField || strings.HasPrefix(
 type Projection struct {
 	// Fields are those of the status.
 	Fields map[string]any
-	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil says that the
-	// status has none; a pointer that is missing was too large, lost, or not asked for.
+	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil
+	// says that the status has none; a pointer that is missing was too large, lost, or not asked for.
 	Named map[string]any
 	// Lost is what may be missing because it did not fit.
 	Lost Loss

@@ -73,7 +73,8 @@ var (
 	}
 )
 
-// inForce is false for an object that is not scaled in the mode that it is in: it counts no replicas, and selects no pods.
+// inForce is false for an object that is not scaled in the mode that it is in: it counts no replicas, and selects no
+// pods.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

@@ -13,7 +13,8 @@ type loss func() (saved int)
 // losses are in the order of Loss, from LostStrings on.
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
-// shrink returns the projection as JSON of at most maxProjection bytes, with the most that it may have lost; nil if nothing is left.
+// shrink returns the projection as JSON of at most maxProjection bytes, with the most that it may have lost; nil if
+// nothing is left.
 func shrink(kept map[string]any) []byte {
 	data := encode(kept)
 	size := len(data)

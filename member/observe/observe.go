@@ -1,8 +1,9 @@
 // Package observe watches in one member cluster what the hub sent there, and keeps one small Observation per object.
 //
-// A kind is watched while a holder, a binding, is interested in it, and only objects with the hub's label are. Each is judged
-// and hashed as a whole when it arrives, then dropped: what is kept does not grow with its spec. Everything read here was
-// written on another cluster, by whoever may write there: it is bounded and may be nonsense, but makes nothing fail.
+// A kind is watched while a holder, a binding, is interested in it, and only objects with the hub's label are. Each is
+// judged and hashed as a whole when it arrives, then dropped: what is kept does not grow with its spec. Everything read
+// here was written on another cluster, by whoever may write there: it is bounded and may be nonsense, but makes nothing
+// fail.
 //
 // It is not decided here whether an object is this hub's: the label only selects, see content and apply.
 package observe
@@ -42,8 +43,8 @@ type Options struct {
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Conventions are those of a kind; unset means none. It must answer from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Wishes are those of an object's placement, the same pointer as long as they are the same; unset means that there are none. It must
-	// answer from memory: it is asked at every event.
+	// Wishes are those of an object's placement, the same pointer as long as they are the same; unset means that there are
+	// none. It must answer from memory: it is asked at every event.
 	Wishes func(hubv1.ObjectIdentity) *health.Wishes
 	// HubUID is the value of the hub's label.
 	HubUID types.UID

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// The longest texts that are kept: a member may write what it likes. An annotation of ours that is longer is not believed, the reason and the
-// message of a health are cut.
+// The longest texts that are kept: a member may write what it likes. An annotation of ours that is longer is not
+// believed, the reason and the message of a health are cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128

@@ -44,6 +44,13 @@ func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	}
 }
 
+// ReadAnew reads every object of a kind once more, because its conventions have changed.
+func (ob *Observer) ReadAnew(kind schema.GroupKind) {
+	for _, gvk := range ob.watched(kind) {
+		ob.watches.Relist(gvk)
+	}
+}
+
 // watched are the versions of a kind that have a holder.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()

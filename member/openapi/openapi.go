@@ -1,5 +1,5 @@
-// Package openapi finds the schema of one kind in the OpenAPI v3 document that an API server publishes for a group and version. What is
-// read of it is up to whoever asks: member/fields keeps names, member/values what values may be.
+// Package openapi finds the schema of one kind in the OpenAPI v3 document that an API server publishes for a group and
+// version. What is read of it is up to whoever asks: member/fields keeps names, member/values what values may be.
 package openapi
 
 import (
@@ -21,8 +21,8 @@ const MostDepth = 200
 // Components are the named schemas of a document. They are decoded one by one, by those who need them.
 type Components map[string]json.RawMessage
 
-// Read returns the components of a document, and the name of the one that is the schema of the kind. The error is ErrNoSchema, or says
-// that the document cannot be read.
+// Read returns the components of a document, and the name of the one that is the schema of the kind. The error is
+// ErrNoSchema, or says that the document cannot be read.
 func Read(raw []byte, gvk schema.GroupVersionKind) (all Components, kind string, err error) {
 	var document struct {
 		Components struct {

@@ -112,7 +112,8 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// doubt makes doubtful what is known of a kind, and wakes it, unless its definition is of the first list and nobody waits for it.
+// doubt makes doubtful what is known of a kind, and wakes it, unless its definition is of the first list and nobody
+// waits for it.
 func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.doubt()
 	if !known && !kind.troubled {
@@ -138,8 +139,8 @@ func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool)
 	}
 }
 
-// wake wakes a kind, and once more after each pause as long as it lacks something. An event in the meantime begins anew, but
-// however often a definition changes, there is at most one wake a second.
+// wake wakes a kind, and once more after each pause as long as it lacks something. An event in the meantime begins
+// anew, but however often a definition changes, there is at most one wake a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -173,8 +174,9 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due says whether a kind is to be woken now, and makes the next who asks ask the member. changes is how many events were seen
-// when it was last woken; the waking ends after the last pause, or at once if the definition went, unless an event came.
+// due says whether a kind is to be woken now, and makes the next who asks ask the member. changes is how many events
+// were seen when it was last woken; the waking ends after the last pause, or at once if the definition went, unless an
+// event came.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -33,8 +33,8 @@ const (
 // largestDocument is that of a group and version: the core group's has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
-// document is what is known of the schema of one kind, reduced to a T. Its fields are guarded by Kinds.mu, but not while a request is
-// under way.
+// document is what is known of the schema of one kind, reduced to a T. Its fields are guarded by Kinds.mu, but not
+// while a request is under way.
 type document[T any] struct {
 	turn chan struct{} // held by whoever asks the member
 
@@ -51,8 +51,8 @@ func (d *document[T]) current() bool {
 	return !d.asked.IsZero() && d.doubts == d.settled && time.Since(d.asked) < d.holds
 }
 
-// schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only if what is
-// known is in doubt, one request at a time per kind.
+// schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only
+// if what is known is in doubt, one request at a time per kind.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
 	return settle(ctx, k, gvk, fieldSchemas, func(k *kind) *document[fields.Schema] { return &k.document })
 }
@@ -151,8 +151,8 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// fieldSchemas and valueSchemas are those of all members, so that what many of them serve is read and kept once. They are found by what
-// was read, never by what a member says of it: no member can pass its schema on to another.
+// fieldSchemas and valueSchemas are those of all members, so that what many of them serve is read and kept once. They
+// are found by what was read, never by what a member says of it: no member can pass its schema on to another.
 var (
 	fieldSchemas = &sharedSchemas[fields.Schema]{read: fields.Parse, kept: map[schemaKey]weak.Pointer[fields.Schema]{}}
 	valueSchemas = &sharedSchemas[values.Schema]{read: values.Parse, kept: map[schemaKey]weak.Pointer[values.Schema]{}}

@@ -22,8 +22,8 @@ const (
 	publishPoll   = 250 * time.Millisecond
 )
 
-// Fit returns the manifest without the fields that the member's schema of its kind does not have, and their paths. It is the
-// manifest itself if there are none, or if the schema cannot be had.
+// Fit returns the manifest without the fields that the member's schema of its kind does not have, and their paths. It
+// is the manifest itself if there are none, or if the schema cannot be had.
 func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string) {
 	gvk := manifest.GroupVersionKind()
 	sent := sentOf(manifest)
@@ -43,7 +43,8 @@ func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (f
 	return fields.Without(manifest, unknown), unserved
 }
 
-// Values returns what the member's schema of a kind says of values; nil if the schema cannot be had, or the member has no such kind.
+// Values returns what the member's schema of a kind says of values; nil if the schema cannot be had, or the member has
+// no such kind.
 func (k *Kinds) Values(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema {
 	if k.isMissing(gvk) {
 		return nil
@@ -104,7 +105,8 @@ func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 	return time.Since(k.known(gvk).changed) < freshFor
 }
 
-// mayHaveCome says that a field which is unknown may have come since the member was last asked, and makes the next who asks ask it.
+// mayHaveCome says that a field which is unknown may have come since the member was last asked, and makes the next who
+// asks ask it.
 func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	if k.Watched(gvk.Group) {
 		return false // that would have been seen
@@ -129,8 +131,8 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 	return k.schemaOf(ctx, gvk)
 }
 
-// waitForDefinition is how often a kind that is not served is asked for although its definition would be seen to come: it may be
-// that of an aggregated API server, which has none.
+// waitForDefinition is how often a kind that is not served is asked for although its definition would be seen to come:
+// it may be that of an aggregated API server, which has none.
 const waitForDefinition = 5 * time.Minute
 
 // Heed takes up what the outcome of a write says of what the member serves, and says how the kind is waited for.

@@ -40,7 +40,8 @@ type world struct {
 	disco *lagging
 }
 
-// lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a definition went.
+// lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a
+// definition went.
 type lagging struct {
 	next  http.RoundTripper
 	old   atomic.Pointer[[]byte]

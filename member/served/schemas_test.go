@@ -27,7 +27,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// A schema that was read wrongly would refuse what a server takes. So each field of these types is set, and must be known.
+// A schema that was read wrongly would refuse what a server takes. So each field of these types is set, and must be
+// known.
 func TestEveryFieldOfNativeTypesIsKnown(t *testing.T) {
 	w := newWorld(t)
 	fill := randfill.NewWithSeed(1).NilChance(0).NumElements(1, 1).MaxDepth(40).Funcs(

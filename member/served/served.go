@@ -1,14 +1,15 @@
 // Package served knows what one member serves: which resource serves a kind, with which fields, and when that changes.
 //
 //   - Which resource serves a kind is asked of the member's discovery, and kept.
-//   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use alone, and
-//     kept as member/fields reduces it. Which values it takes is kept as member/values does, for kinds of which that is asked. Members
-//     that serve the same share it.
-//   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only. One that comes, changes
-//     or goes makes what is known of its kinds doubtful and wakes those that wait for it; nothing is polled.
+//   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use
+//     alone, and kept as member/fields reduces it. Which values it takes is kept as member/values does, for kinds of
+//     which that is asked. Members that serve the same share it.
+//   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only.
+//     One that comes, changes or goes makes what is known of its kinds doubtful and wakes those that wait for it;
+//     nothing is polled.
 //
-// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields and values. It is not decided
-// here what an unknown field or a wrong value means.
+// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields and values. It is
+// not decided here what an unknown field or a wrong value means.
 package served
 
 import (
@@ -68,7 +69,8 @@ type kind struct {
 	troubled bool
 	// nudge hastens the goroutine that wakes those that use the kind; nil if there is none.
 	nudge chan struct{}
-	// went is when the definition went, or another one of the group while the resource was not known; zero if the last event was another.
+	// went is when the definition went, or another one of the group while the resource was not known; zero if the last
+	// event was another.
 	went time.Time
 	// changed is when the definition last came or changed, zero if that was not seen.
 	changed time.Time
@@ -92,12 +94,12 @@ type Resource struct {
 }
 
 const (
-	// How long the answer holds that a kind is not served: long if its definition would be seen to come. One of an aggregated API
-	// server has none.
+	// How long the answer holds that a kind is not served: long if its definition would be seen to come. One of an
+	// aggregated API server has none.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
-	// stillDiscovered is for how long a kind may still be discovered after its definition went. No event tells the end of that, so such an
-	// answer is not kept.
+	// stillDiscovered is for how long a kind may still be discovered after its definition went. No event tells the end of
+	// that, so such an answer is not kept.
 	stillDiscovered = 10 * time.Second
 )
 
@@ -247,7 +249,8 @@ func (k *Kinds) watchDefinitions() {
 	k.definitions.Stop(definition)
 }
 
-// Restart opens the watch again at once, as after the link came back, and doubts every schema: the member may have been upgraded.
+// Restart opens the watch again at once, as after the link came back, and doubts every schema: the member may have been
+// upgraded.
 func (k *Kinds) Restart() {
 	k.definitions.Restart()
 	k.mu.Lock()

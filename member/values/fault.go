@@ -31,8 +31,9 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Told is the fault as others than those who may read the object may be told of it: literals, by Literals, are what they know. A value and
-// the steps of the path that are neither among them nor named by the schema may have been made from a value of the object.
+// Told is the fault as others than those who may read the object may be told of it: literals, by Literals, are what
+// they know. A value and the steps of the path that are neither among them nor named by the schema may have been made
+// from a value of the object.
 func (f Fault) Told(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""
@@ -64,7 +65,8 @@ func Shown(value any) string {
 	return string(raw)
 }
 
-// Literals are all scalars in some JSON, as Shown writes them, and, with a slash before each, all keys and all steps of JSON pointers.
+// Literals are all scalars in some JSON, as Shown writes them, and, with a slash before each, all keys and all steps of
+// JSON pointers.
 func Literals(raw []byte) sets.Set[string] {
 	out := sets.New[string]()
 	var collect func(any)

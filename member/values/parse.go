@@ -75,8 +75,8 @@ type parser struct {
 	err        error
 }
 
-// component reads a named schema; while it is being read, parts of it may already point to it. What says object and names no field is how
-// native types say that they hold anything.
+// component reads a named schema; while it is being read, parts of it may already point to it. What says object and
+// names no field is how native types say that they hold anything.
 func (p *parser) component(name string, depth int) *Schema {
 	if known, ok := p.named[name]; ok {
 		return known

@@ -1,15 +1,18 @@
-// Package values says which values of an object the schema of its kind does not take: the type, enum, bounds, length, pattern, required
-// fields, fields that are not declared, and alternatives.
+// Package values says which values of an object the schema of its kind does not take: the type, enum, bounds, length,
+// pattern, required fields, fields that are not declared, and alternatives.
 //
-// The schema is the one that an API server publishes, in the OpenAPI v3 document of the kind's group and version, for built-in kinds and
-// for custom ones alike. So the same check serves what is to be on the hub and what is to be on a member.
-//   - What a schema leaves open counts as right: it is better to let a server refuse than to refuse in its place. Null is taken
-//     everywhere, formats of strings and the rules of a definition that are written in CEL are the server's to judge.
-//   - The metadata, apiVersion and kind are the same for every kind, and the status is not written: they are not looked into.
+// The schema is the one that an API server publishes, in the OpenAPI v3 document of the kind's group and version, for
+// built-in kinds and for custom ones alike. So the same check serves what is to be on the hub and what is to be on a
+// member.
+//   - What a schema leaves open counts as right: it is better to let a server refuse than to refuse in its place. Null
+//     is taken everywhere, formats of strings and the rules of a definition that are written in CEL are the server's to
+//     judge.
+//   - The metadata, apiVersion and kind are the same for every kind, and the status is not written: they are not looked
+//     into.
 //   - A required field that has a default is not missing.
 //
-// It is apart from member/fields, which every object that is written is compared with: this is asked only about objects that override
-// policies changed, and its schemas are several times as large.
+// It is apart from member/fields, which every object that is written is compared with: this is asked only about objects
+// that override policies changed, and its schemas are several times as large.
 //
 // It talks to no server; member/served keeps the schemas.
 package values
@@ -38,8 +41,8 @@ const (
 	isBoolean
 )
 
-// Schema is what is known of the value at one place. Nil takes every value. Parts that are equal may be shared, and a schema may
-// contain itself.
+// Schema is what is known of the value at one place. Nil takes every value. Parts that are equal may be shared, and a
+// schema may contain itself.
 type Schema struct {
 	kinds kind // any of them; 0 is every kind
 
@@ -81,7 +84,8 @@ func (p *pattern) matches(s string) bool {
 	return p.re == nil || p.re.MatchString(s)
 }
 
-// mostFaults are found in one object, mostSteps are made: a schema that somebody else wrote may be as costly as it likes.
+// mostFaults are found in one object, mostSteps are made: a schema that somebody else wrote may be as costly as it
+// likes.
 const (
 	mostFaults = 64
 	mostSteps  = 1 << 20
@@ -98,8 +102,9 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 	return c.found()
 }
 
-// FaultsAt returns what is wrong with a value at a JSON pointer, whatever else is in the object. What the value lacks is not wrong if it
-// is partial: it is to be merged into one that has it. Nothing is said of places that the schema does not look into.
+// FaultsAt returns what is wrong with a value at a JSON pointer, whatever else is in the object. What the value lacks
+// is not wrong if it is partial: it is to be merged into one that has it. Nothing is said of places that the schema
+// does not look into.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {
@@ -126,7 +131,8 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	return c.found()
 }
 
-// at is the schema one step below; false if there is no such field. A list is not told from a map by a step that is a number.
+// at is the schema one step below; false if there is no such field. A list is not told from a map by a step that is a
+// number.
 func (s *Schema) at(step string) (*Schema, bool) {
 	if s.kinds == isArray || s.items != nil {
 		return s.items, true
@@ -186,7 +192,8 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done says whether the walk has found or cost enough. An alternative that could not be tried to its end counts as right.
+// done says whether the walk has found or cost enough. An alternative that could not be tried to its end counts as
+// right.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
@@ -337,8 +344,8 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// alternatives checks what a schema says about the value in other schemas. What is partial is not compared with them: they are mostly
-// about which fields go together.
+// alternatives checks what a schema says about the value in other schemas. What is partial is not compared with them:
+// they are mostly about which fields go together.
 func (c *checker) alternatives(s *Schema, value any) {
 	for _, part := range s.all {
 		c.value(part, value)

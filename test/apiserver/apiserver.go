@@ -1,5 +1,5 @@
-// Package apiserver gives tests a real kube-apiserver with an etcd of its own. `make test-envtest` says where the programs are, by the
-// environment variable KUBEBUILDER_ASSETS; without it the tests that need them skip themselves.
+// Package apiserver gives tests a real kube-apiserver with an etcd of its own. `make test-envtest` says where the
+// programs are, by the environment variable KUBEBUILDER_ASSETS; without it the tests that need them skip themselves.
 package apiserver
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// Needed skips a test if there are no programs. It is to be called in the test: what TestMain reads from the environment does not count
-// for cached results.
+// Needed skips a test if there are no programs. It is to be called in the test: what TestMain reads from the
+// environment does not count for cached results.
 func Needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assets) == "" {
@@ -25,8 +25,8 @@ func Needed(t *testing.T) {
 	}
 }
 
-// Run runs the tests of a package beside an API server, whose administrator is in config meanwhile, without a limit on requests. It returns
-// what the process is to exit with.
+// Run runs the tests of a package beside an API server, whose administrator is in config meanwhile, without a limit on
+// requests. It returns what the process is to exit with.
 func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) int {
 	if os.Getenv(assets) == "" {
 		return m.Run()

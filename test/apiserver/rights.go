@@ -13,8 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AwaitRights returns once the API server grants a user what these rules say, in a namespace if it is not empty: the authorizer follows roles and
-// bindings by watches, so it may refuse what the answer to their creation promised. Of each list in a rule the first entry is asked about.
+// AwaitRights returns once the API server grants a user what these rules say, in a namespace if it is not empty: the
+// authorizer follows roles and bindings by watches, so it may refuse what the answer to their creation promised. Of
+// each list in a rule the first entry is asked about.
 func AwaitRights(t *testing.T, admin *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	reviews := kubernetes.NewForConfigOrDie(admin).AuthorizationV1().SubjectAccessReviews()

@@ -18,7 +18,8 @@ import (
 // recorded is the folder of runs that are kept.
 var recorded = filepath.Join("test", "bench", "recorded")
 
-// compare prints runs beside each other: the files that are named, or the last recorded run of the same size and the last run.
+// compare prints runs beside each other: the files that are named, or the last recorded run of the same size and the
+// last run.
 func compare(_ context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench "+compareCommand, flag.ContinueOnError)
 	last := flags.String("out", filepath.Join(".cache", "bench.json"), "File with the results of the last run.")
@@ -100,8 +101,8 @@ type figure struct {
 	value float64
 }
 
-// beside prints all figures of runs as an aligned table. The ratio is the last over the first; with more than two runs the spread
-// is the largest over the smallest.
+// beside prints all figures of runs as an aligned table. The ratio is the last over the first; with more than two runs
+// the spread is the largest over the smallest.
 func beside(out io.Writer, runs []*Result) error {
 	var names []string
 	values := make([]map[string]float64, len(runs))

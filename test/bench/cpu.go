@@ -62,7 +62,8 @@ func cpuByRole(dir string) (map[string]float64, error) {
 	return out, nil
 }
 
-// roleOf says what a process with this command line (its arguments end with NUL) is to the run in dir; "" if it is none of its own.
+// roleOf says what a process with this command line (its arguments end with NUL) is to the run in dir; "" if it is none
+// of its own.
 func roleOf(cmdline, dir string) string {
 	if !strings.Contains(cmdline, dir) {
 		return ""
@@ -86,7 +87,8 @@ func processCPU(pid int) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
 	}
-	// The second field, the name, may hold anything; it ends with the last parenthesis. utime and stime are fields 14 and 15.
+	// The second field, the name, may hold anything; it ends with the last parenthesis. utime and stime are fields 14
+	// and 15.
 	return sumFields(string(raw[bytes.LastIndexByte(raw, ')')+1:]), 11, 12)
 }
 

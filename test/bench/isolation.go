@@ -24,7 +24,8 @@ var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--re
 // waiting, not work.
 const interval = 200 * time.Millisecond
 
-// inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more than what is written then.
+// inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more
+// than what is written then.
 const inPlace = 3
 
 const (
@@ -32,8 +33,8 @@ const (
 	besideNamespace  = "beside"
 )
 
-// Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members alone: without the
-// bad ones' share of the work the good ones may be faster than in calm.
+// Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members
+// alone: without the bad ones' share of the work the good ones may be faster than in calm.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -59,17 +60,19 @@ type Isolation struct {
 	Step     string `json:"step"`
 	// Latency is from the user's write to the copy on one good member, over all objects and good members.
 	Latency Latency `json:"latency"`
-	// Raw is that of one write straight to one good member for each of the user's: what the machine itself did to latencies meanwhile.
+	// Raw is that of one write straight to one good member for each of the user's: what the machine itself did to
+	// latencies meanwhile.
 	Raw Latency `json:"raw"`
-	// P99Ratio is the 99th percentile over that of the same without faults, P99OverAlone over that of the good members alone.
+	// P99Ratio is the 99th percentile over that of the same without faults, P99OverAlone over that of the good members
+	// alone.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
 	// RecoveredSeconds is from the end of the faults until every member had every object.
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 
-// isolation measures the good members without faults, alone, with a hub process that has just started, with faults that begin just before the
-// load, and with a hub process that started among them.
+// isolation measures the good members without faults, alone, with a hub process that has just started, with faults that
+// begin just before the load, and with a hub process that started among them.
 func (r *run) isolation(ctx context.Context) error {
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
@@ -199,8 +202,9 @@ func (s *setting) behave(ctx context.Context) error {
 	return nil
 }
 
-// pace writes the objects of a namespace one after the other at a fixed pace, whether the ones before have arrived or not, and
-// returns how long each took to each good member. Between two of them one is written straight to a good member, and raw is how long that took.
+// pace writes the objects of a namespace one after the other at a fixed pace, whether the ones before have arrived or
+// not, and returns how long each took to each good member. Between two of them one is written straight to a good
+// member, and raw is how long that took.
 func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) (all, raw []time.Duration, err error) {
 	x := w.expect(namespace, 0, s.objects, s.good(), p.after.arrived)
 	var mu sync.Mutex

@@ -188,8 +188,8 @@ func (s *setting) poll(ctx context.Context, obj client.Object, ok func() bool) e
 	})
 }
 
-// warmUp sends a few objects to every member. They open the hub's connections and start the members' informers, which a hub
-// in use has, and stay.
+// warmUp sends a few objects to every member. They open the hub's connections and start the members' informers, which a
+// hub in use has, and stay.
 func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, warmNamespace); err != nil {
 		return err
@@ -200,8 +200,9 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// collectGarbage makes every API server collect its garbage. One that holds a hundred megabytes marks them for a tenth of a second of CPU, at a
-// moment of its own; on ten members that do the same things it is the same moment, and as much as a third of a phase.
+// collectGarbage makes every API server collect its garbage. One that holds a hundred megabytes marks them for a tenth
+// of a second of CPU, at a moment of its own; on ten members that do the same things it is the same moment, and as much
+// as a third of a phase.
 func (s *setting) collectGarbage(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range append(slices.Collect(maps.Values(s.Fleet.Members)), s.Hub) {
@@ -220,7 +221,8 @@ func (s *setting) collectGarbage(ctx context.Context) error {
 	return group.Wait()
 }
 
-// userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members together.
+// userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members
+// together.
 func (s *setting) userWorkers() int { return perMember * len(s.names) }
 
 // followed does an operation to all objects of a namespace that something is expected of, and waits for that.

@@ -1,10 +1,3 @@
-// Command bench measures Hanse beside a raw client loop that does the same writes straight to the members, in one run
-// on the same control planes: a hub and bare members of the lab, made for the run and taken down after it. Profiles of
-// their own measure what a member costs in memory, and what bad members do to good ones; `bench compare` puts runs beside
-// each other.
-//
-// It decides nothing: a slow run is a figure, not a failure. It fails if a copy is missing or not what was written.
-// docs/benchmarks.md says how to read the figures.
 package main
 
 import (
@@ -116,7 +109,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// lock keeps a second benchmark from starting on the machine until unlock is called: both would measure each other. It ends with the process.
+// lock keeps a second benchmark from starting on the machine until unlock is called: both would measure each other. It
+// ends with the process.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

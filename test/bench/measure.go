@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's use is
-// read first and last.
+// counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's
+// use is read first and last.
 type counters struct {
 	begin, end     usage
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
@@ -119,7 +119,8 @@ func only(page, name string) (float64, error) {
 	return samples[0].Value, nil
 }
 
-// requests counts the requests of an API server by "VERB resource.group/subresource"; watches count when they end and are left out.
+// requests counts the requests of an API server by "VERB resource.group/subresource"; watches count when they end and
+// are left out.
 func requests(page string) (map[string]float64, error) {
 	samples, err := fleet.Samples(page, "apiserver_request_total")
 	if err != nil {
@@ -174,7 +175,8 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// isLease is true for what processes write to say that they live: Leases, and the API server's record of its own address.
+// isLease is true for what processes write to say that they live: Leases, and the API server's record of its own
+// address.
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }

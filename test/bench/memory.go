@@ -33,7 +33,8 @@ type Heap struct {
 	TemplatesHeldKiB float64 `json:"templatesHeldKiB"`
 }
 
-// memory measures the heap of the hub process for small and large objects, with all members and with one. Each is a lab of its own.
+// memory measures the heap of the hub process for small and large objects, with all members and with one. Each is a lab
+// of its own.
 func (r *run) memory(ctx context.Context) error {
 	for _, bytes := range specBytes {
 		for _, members := range []int{r.members, 1} {
@@ -55,7 +56,8 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 		return err
 	}
 	h.ObjectBytes = len(sample)
-	// The members are watched for the copies alone: an API server ends a watch that does not keep up with the statuses of large objects.
+	// The members are watched for the copies alone: an API server ends a watch that does not keep up with the statuses of
+	// large objects.
 	copies, stop := context.WithCancel(ctx)
 	defer stop()
 	w, err := watch(copies, s.clients, s.cancel)
@@ -147,9 +149,10 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 	return nil
 }
 
-// live is the heap that the last of several garbage collections found in use, the least of them: by the runtime's own count of
-// marked bytes. Reading the metrics makes the garbage that brings the next collection; an idle process has one every two minutes.
-// They begin when no template is kept unpacked any more, which is kept for a while only and is more than what is measured.
+// live is the heap that the last of several garbage collections found in use, the least of them: by the runtime's own
+// count of marked bytes. Reading the metrics makes the garbage that brings the next collection; an idle process has one
+// every two minutes. They begin when no template is kept unpacked any more, which is kept for a while only and is more
+// than what is measured.
 func (s *setting) live(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
 	defer cancel()
@@ -206,8 +209,9 @@ func (s *setting) packed(ctx context.Context) error {
 // Added is what one more member and one more object cost, from the heaps of one size of objects.
 type Added struct {
 	ObjectBytes int `json:"objectBytes"`
-	// PerMember is what one more member adds to the heap for each object: the heap with all members less the one with one member,
-	// by members and objects. PerMemberRestarted is the same of processes that were started with everything in place.
+	// PerMember is what one more member adds to the heap for each object: the heap with all members less the one with one
+	// member, by members and objects. PerMemberRestarted is the same of processes that were started with everything in
+	// place.
 	PerMember          float64 `json:"bytesPerMember"`
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
 	// PerMemberNet leaves out what one more member takes without objects.

@@ -58,7 +58,8 @@ func remove(ctx context.Context, c dynamic.Interface, namespace string, i int) e
 	return c.Resource(widgets).Namespace(namespace).Delete(ctx, widgetName(i), metav1.DeleteOptions{})
 }
 
-// direct does an operation to all objects on each of the clusters at once, with so many workers for each, and measures every request.
+// direct does an operation to all objects on each of the clusters at once, with so many workers for each, and measures
+// every request.
 func direct(ctx context.Context, clusters []dynamic.Interface, namespace string, objects, workers int, do operation) (Timing, error) {
 	var mu sync.Mutex
 	all := make([]time.Duration, 0, objects*len(clusters))
@@ -110,9 +111,9 @@ func each(ctx context.Context, n, workers int, do func(ctx context.Context, i in
 	return group.Wait()
 }
 
-// raw is the loop that Hanse is compared with: the same writes, straight to the members, as the same ServiceAccount. API servers authorize
-// and audit its requests, and queue them if need be, which they do not do for an administrator. Statuses are written by the operators that
-// the benchmark plays, as they are for Hanse.
+// raw is the loop that Hanse is compared with: the same writes, straight to the members, as the same ServiceAccount.
+// API servers authorize and audit its requests, and queue them if need be, which they do not do for an administrator.
+// Statuses are written by the operators that the benchmark plays, as they are for Hanse.
 func (s *setting) raw(ctx context.Context) error {
 	var members []dynamic.Interface
 	for _, name := range s.names {
@@ -141,7 +142,8 @@ func (s *setting) hubAlone(ctx context.Context) error {
 	})
 }
 
-// directly measures the steps that have an operation on clusters, after a few objects that warm up connections and schemas.
+// directly measures the steps that have an operation on clusters, after a few objects that warm up connections and
+// schemas.
 func (s *setting) directly(ctx context.Context, system, namespace string, workers int, of func(step) (operation, []dynamic.Interface)) error {
 	for _, step := range steps {
 		if do, clusters := of(step); do != nil {

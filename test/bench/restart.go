@@ -10,7 +10,8 @@ import (
 
 // Restart is what a hub process does that finds everything in place. Counts are of all objects together.
 type Restart struct {
-	// InSyncSeconds is from the start of the process to the moment when it had looked at every copy and its queues were empty.
+	// InSyncSeconds is from the start of the process to the moment when it had looked at every copy and its queues were
+	// empty.
 	InSyncSeconds float64 `json:"inSyncSeconds"`
 	// HubWrites to etcd by resource; Writes is their sum without Leases, Events and MemberClusters.
 	HubWrites    map[string]float64 `json:"hubWrites"`
@@ -38,8 +39,8 @@ type NewObject struct {
 	InSyncSeconds  float64 `json:"inSyncSeconds"`
 }
 
-// restarts ends and starts the hub process twice with everything in place: once untouched, and once while the user creates an
-// object.
+// restarts ends and starts the hub process twice with everything in place: once untouched, and once while the user
+// creates an object.
 func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	s.say("hanse: cold restart with %d objects in place", s.objects)
 	if _, err := s.meter.settle(ctx); err != nil {
@@ -120,7 +121,8 @@ func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, err
 	return n, err
 }
 
-// lookedAt is the share of all copies in namespace bench that the hub process has looked at, by its count of dispatches.
+// lookedAt is the share of all copies in namespace bench that the hub process has looked at, by its count of
+// dispatches.
 func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 	page, err := fleet.Page(ctx, s.process.Metrics)
 	if err != nil {
@@ -130,8 +132,8 @@ func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 	return round(min(1, dispatched/float64(s.objects*len(s.names)))), err
 }
 
-// inSync waits until the hub process has looked at all copies and its queues have been empty for a while, and returns when they
-// became so.
+// inSync waits until the hub process has looked at all copies and its queues have been empty for a while, and returns
+// when they became so.
 func (s *setting) inSync(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub process is not in sync after %s", phaseAtMost))
 	defer cancel()

@@ -47,8 +47,8 @@ type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
 	// Others is the share of all cores that went to processes which are no part of the run.
 	Others float64 `json:"othersShare"`
-	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for one
-	// object-cluster.
+	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for
+	// one object-cluster.
 	PerCopyMillis float64 `json:"perCopyMs"`
 }
 
@@ -59,7 +59,8 @@ type Phase struct {
 	Timing
 	// ShareOfRaw is the rate over that of the raw loop.
 	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
-	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last write.
+	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last
+	// write.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
 	CPU            CPU     `json:"cpu"`
@@ -67,8 +68,8 @@ type Phase struct {
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// phase joins what was measured of a step on a system, in all rounds: servers and machines get slower or faster during a run. Rates are
-// joined as times, the rest as means. Nil if there is none.
+// phase joins what was measured of a step on a system, in all rounds: servers and machines get slower or faster during
+// a run. Rates are joined as times, the rest as means. Nil if there is none.
 func (r *Result) phase(system, name string) *Phase {
 	var all []Phase
 	for _, p := range r.Phases {

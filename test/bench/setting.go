@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// topology writes a topology of a hub and so many members after the pattern of lab/topologies/bench.yaml, and returns its path.
+// topology writes a topology of a hub and so many members after the pattern of lab/topologies/bench.yaml, and returns
+// its path.
 func topology(dir string, members int) (string, error) {
 	pattern := filepath.Join("lab", "topologies", "bench.yaml")
 	raw, err := os.ReadFile(pattern)

@@ -12,8 +12,8 @@ const singles = 20
 // pause is how long the hub rests between single changes.
 const pause = 500 * time.Millisecond
 
-// singleCreates creates one object at a time on an idle hub; the latency is to the last of its copies. The objects follow the
-// warm ones in their namespace.
+// singleCreates creates one object at a time on an idle hub; the latency is to the last of its copies. The objects
+// follow the warm ones in their namespace.
 func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) {
 	if _, err := s.meter.settle(ctx); err != nil {
 		return Phase{}, err
@@ -36,7 +36,8 @@ func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (ti
 	return x.last()[0].Sub(sent), err
 }
 
-// singleStatuses changes the status of one copy at a time, each of another object; the latency is to the hub object's status.
+// singleStatuses changes the status of one copy at a time, each of another object; the latency is to the hub object's
+// status.
 func (s *setting) singleStatuses(ctx context.Context, _ *watcher) (Phase, error) {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {

@@ -202,7 +202,8 @@ func quantiles(l Latency) string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
 
-// largest names the figures of a map that matter, largest first: "bindings 2.00, widgets 1.50". Leases and Events have columns of their own.
+// largest names the figures of a map that matter, largest first: "bindings 2.00, widgets 1.50". Leases and Events have
+// columns of their own.
 func largest(figures map[string]float64) string {
 	names := slices.SortedFunc(maps.Keys(figures), func(a, b string) int {
 		if figures[a] != figures[b] {

@@ -41,7 +41,8 @@ type Neighbour struct {
 	StatusesPerSecond float64 `json:"statusesPerSecond,omitempty"`
 }
 
-// tenants measures one tenant's single creates without another tenant, beside that one's objects, and beside statuses that change all the time.
+// tenants measures one tenant's single creates without another tenant, beside that one's objects, and beside statuses
+// that change all the time.
 func (r *run) tenants(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)

@@ -55,9 +55,10 @@ var steps = []step{
 	{name: withdraw, raw: remove, user: remove, gone: true},
 }
 
-// throughput measures all steps on all systems, by way of the hub in several rounds with a pass of the raw loop before and after each, and what
-// only Hanse has: single changes on an idle hub, and cold restarts. A phase of a few seconds says as much about the machine in these seconds as
-// about what is measured: the same phase varies by a quarter within a minute.
+// throughput measures all steps on all systems, by way of the hub in several rounds with a pass of the raw loop before
+// and after each, and what only Hanse has: single changes on an idle hub, and cold restarts. A phase of a few seconds
+// says as much about the machine in these seconds as about what is measured: the same phase varies by a quarter within
+// a minute.
 func (r *run) throughput(ctx context.Context) error {
 	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
 	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {
@@ -90,7 +91,8 @@ func (r *run) throughput(ctx context.Context) error {
 	})
 }
 
-// round starts the hub process, measures all steps by way of it, and ends it. The objects are gone then; what the first round makes beside them stays.
+// round starts the hub process, measures all steps by way of it, and ends it. The objects are gone then; what the first
+// round makes beside them stays.
 func (s *setting) round(ctx context.Context, w *watcher, isFirst, isLast bool) error {
 	if err := s.startHub(ctx); err != nil {
 		return err

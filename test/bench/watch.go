@@ -34,9 +34,9 @@ type expectation struct {
 	complete  chan struct{}
 }
 
-// watch watches clusters until ctx ends. An API server ends a watch that does not keep up, as on a machine without a core to spare: it
-// is taken up within a second or two where it ended. One that cannot be, while something is waited for, would make the figures wrong: it
-// cancels with that cause.
+// watch watches clusters until ctx ends. An API server ends a watch that does not keep up, as on a machine without a
+// core to spare: it is taken up within a second or two where it ended. One that cannot be, while something is waited
+// for, would make the figures wrong: it cancels with that cause.
 func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
 	for m, c := range clusters {
@@ -62,8 +62,8 @@ func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, e
 	return stream, nil
 }
 
-// follow reads a watch. One that ends while nothing is waited for has missed nothing and begins anew: an API server that has just begun
-// to serve a kind may know only what came after the list.
+// follow reads a watch. One that ends while nothing is waited for has missed nothing and begins anew: an API server
+// that has just begun to serve a kind may know only what came after the list.
 func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
 	for {
 		ended := w.read(m, stream)

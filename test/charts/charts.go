@@ -18,7 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// Render does what helm does, as far as templates of RBAC and of admission policies need it. The path is that of a template below charts/.
+// Render does what helm does, as far as templates of RBAC and of admission policies need it. The path is that of a
+// template below charts/.
 func Render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", path))

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryClaimOfTheThreatModelHasItsTest finds each test that docs/security.md names, as the folder of its package and its function.
+// TestEveryClaimOfTheThreatModelHasItsTest finds each test that docs/security.md names, as the folder of its package
+// and its function.
 func TestEveryClaimOfTheThreatModelHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))

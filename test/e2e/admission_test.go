@@ -34,7 +34,8 @@ func huge(clusters ...string) hubv1.OverrideRule {
 	}
 }
 
-// TestAWrongOverrideIsRefusedAtAdmissionAndAtRender has the webhook off first, then on, then without a hub that answers.
+// TestAWrongOverrideIsRefusedAtAdmissionAndAtRender has the webhook off first, then on, then without a hub that
+// answers.
 func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -96,8 +96,9 @@ func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.Po
 	return rules, nil
 }
 
-// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and those that were missing. A request
-// that was refused and later granted is none: the hub's API server knows no roles yet when it has just been started again.
+// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and those that
+// were missing. A request that was refused and later granted is none: the hub's API server knows no roles yet when it
+// has just been started again.
 func readAudit(path string, until int64, user string) (used map[string]bool, refused []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -143,7 +144,8 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 	return used, slices.Compact(refused), lines.Err()
 }
 
-// unused lists the verbs of rules that no request needed for any of the rule's resources, and the resources that no request named.
+// unused lists the verbs of rules that no request needed for any of the rule's resources, and the resources that no
+// request named.
 func unused(rules []rbacv1.PolicyRule, used map[string]bool) []string {
 	var out []string
 	for _, r := range rules {

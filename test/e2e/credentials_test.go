@@ -23,8 +23,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestCredentialsAreRotatedAndRevoked replaces the Secret of a member in every way. The hub process is one and the same, and
-// nothing on the member is deleted.
+// TestCredentialsAreRotatedAndRevoked replaces the Secret of a member in every way. The hub process is one and the
+// same, and nothing on the member is deleted.
 func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

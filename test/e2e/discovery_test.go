@@ -23,8 +23,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMemberThatCannotBeReadLosesNothing has a hub that starts anew, knowing nothing, while a member does not say what it holds:
-// what it cannot read is not empty. A deletion that was asked for waits.
+// TestAMemberThatCannotBeReadLosesNothing has a hub that starts anew, knowing nothing, while a member does not say what
+// it holds: what it cannot read is not empty. A deletion that was asked for waits.
 func TestAMemberThatCannotBeReadLosesNothing(t *testing.T) {
 	tests := map[string]struct {
 		begin func(t *testing.T)
@@ -94,8 +94,8 @@ func TestAMemberThatCannotBeReadLosesNothing(t *testing.T) {
 	}
 }
 
-// startHubWithout starts the suite's hub and waits until all members but one are ready. The conditions of the last process prove
-// nothing, so that it waits for the hub to act, too.
+// startHubWithout starts the suite's hub and waits until all members but one are ready. The conditions of the last
+// process prove nothing, so that it waits for the hub to act, too.
 func startHubWithout(t *testing.T, broken string) {
 	t.Helper()
 	h, err := suite.StartHub(t.Context(), "hub-a")
@@ -110,8 +110,8 @@ func startHubWithout(t *testing.T, broken string) {
 	}
 }
 
-// emptyDiscovery puts an API server in front of Frankfurt's that says of every group, version and kind that there is none, and is the
-// real one for all else. It ends with the test.
+// emptyDiscovery puts an API server in front of Frankfurt's that says of every group, version and kind that there is
+// none, and is the real one for all else. It ends with the test.
 func emptyDiscovery(t *testing.T) {
 	t.Helper()
 	real, err := url.Parse(suite.Members[frankfurt].Server)

@@ -215,8 +215,9 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 	})
 }
 
-// hubHasSeen waits until the hub has what these MemberClusters say in its memory, of which an answer to a read shows nothing: watches of other
-// kinds may come before theirs. It gives each a taint that keeps nothing out, and takes it away.
+// hubHasSeen waits until the hub has what these MemberClusters say in its memory, of which an answer to a read shows
+// nothing: watches of other kinds may come before theirs. It gives each a taint that keeps nothing out, and takes it
+// away.
 func hubHasSeen(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, name := range clusters {

@@ -16,7 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAnExcludedClusterDoesNotGetTheObject follows an object that a rule keeps out of a cluster, before and after it is there.
+// TestAnExcludedClusterDoesNotGetTheObject follows an object that a rule keeps out of a cluster, before and after it is
+// there.
 func TestAnExcludedClusterDoesNotGetTheObject(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	inFrankfurt := inRegion("eu-central-1")
@@ -77,7 +78,8 @@ func TestAnExcludedClusterDoesNotGetTheObject(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 3) })
 }
 
-// rendersAsSent compares what hansectl renders with the copies; want says by cluster which rule excludes it, empty if none does.
+// rendersAsSent compares what hansectl renders with the copies; want says by cluster which rule excludes it, empty if
+// none does.
 func rendersAsSent(t *testing.T, ns, name string, want map[string]string) {
 	t.Helper()
 	text, err := suite.Hansectl(t.Context(), "render", "widget", name, "-n", ns, "--all", "-o", "json")

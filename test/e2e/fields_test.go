@@ -24,7 +24,8 @@ import (
 // prompt is how long it may take until an event has had its effect: far less than any pause between tries.
 const prompt = 12 * time.Second
 
-// olderCRD takes fields out of a member's definition of Widgets until the test ends, and waits until the member says so.
+// olderCRD takes fields out of a member's definition of Widgets until the test ends, and waits until the member says
+// so.
 func olderCRD(t *testing.T, member string, without ...string) {
 	t.Helper()
 	t.Cleanup(func() { restoreCRD(t, member) })
@@ -173,8 +174,8 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
 	})
-	// After 6 s without a request all has come to rest, the looks that follow a change of a definition included, and 9 s later the first pause of
-	// the watch of Widgets is over: with polling, the member would be asked.
+	// After 6 s without a request all has come to rest, the looks that follow a change of a definition included, and 9 s
+	// later the first pause of the watch of Widgets is over: with polling, the member would be asked.
 	eventually(t, 2*normal, func() error { return unasked(shanghai, "/apis/test.hanse.dev", 6*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)

@@ -66,7 +66,8 @@ spec:
 `
 )
 
-// TestAPrometheusDiffersByRegionInEveryForm has the real definition, three regions and every form of override, and a wrong one beside them.
+// TestAPrometheusDiffersByRegionInEveryForm has the real definition, three regions and every form of override, and a
+// wrong one beside them.
 func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

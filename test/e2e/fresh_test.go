@@ -18,9 +18,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap stops a member for good and starts it again. All the time somebody looks at the hub
-// object ten times a second, and somebody else sees each of its versions: its status is known, then known in part, then known again, and
-// nothing else, and sums keep the last numbers.
+// TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap stops a member for good and starts it again. All the time
+// somebody looks at the hub object ten times a second, and somebody else sees each of its versions: its status is
+// known, then known in part, then known again, and nothing else, and sums keep the last numbers.
 func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 	meanwhiles := map[string]func(t *testing.T){
 		"the hub goes on": func(*testing.T) {},
@@ -77,8 +77,8 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 	}
 }
 
-// TestALinkThatIsDownForAMomentChangesNothing breaks the link to a member until the hub says that it is down, and mends it at once: neither
-// the hub object nor its binding is written.
+// TestALinkThatIsDownForAMomentChangesNothing breaks the link to a member until the hub says that it is down, and mends
+// it at once: neither the hub object nor its binding is written.
 func TestALinkThatIsDownForAMomentChangesNothing(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "calm")
@@ -172,7 +172,8 @@ func rowText(b *hubv1.ResourceBinding, cluster string) string {
 	return fmt.Sprintf("Applied=%s %s %s", row.Applied, row.Health, when)
 }
 
-// record writes down what is said of an object from now on, in order and each thing once until something else is said, and returns what ends it.
+// record writes down what is said of an object from now on, in order and each thing once until something else is said,
+// and returns what ends it.
 func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -243,7 +244,8 @@ func writtenOf(ctx context.Context, t *testing.T, w *unstructured.Unstructured) 
 	return written{o.GetResourceVersion(), b.GetResourceVersion(), *b.BindingStatus()}
 }
 
-// regionsSay is nil if the placement has these regions, each with its healthy and desired copies, and the replicas that are ready and that there are.
+// regionsSay is nil if the placement has these regions, each with its healthy and desired copies, and the replicas that
+// are ready and that there are.
 func regionsSay(ctx context.Context, p *hubv1.Placement, want ...string) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

@@ -19,7 +19,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed labels all clusters with a typing error, puts it right, and does it again on purpose.
+// TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed labels all clusters with a typing error, puts it right,
+// and does it again on purpose.
 func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	tier := func(value string) {

@@ -15,9 +15,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers deletes the definition of a federated kind, which takes every object of
-// the kind off the hub. That says nothing about a single object: the copies stay, through a restart as well, and are those of the
-// objects that come back.
+// TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers deletes the definition of a federated kind, which takes every
+// object of the kind off the hub. That says nothing about a single object: the copies stay, through a restart as well,
+// and are those of the objects that come back.
 func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)

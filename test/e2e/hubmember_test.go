@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheHubIsAlsoAMember joins the hub to itself, with every right of a member: it is listed like one, and the objects that
-// the hub reads from are neither written nor deleted.
+// TestTheHubIsAlsoAMember joins the hub to itself, with every right of a member: it is listed like one, and the objects
+// that the hub reads from are neither written nor deleted.
 func TestTheHubIsAlsoAMember(t *testing.T) {
 	ctx := t.Context()
 	hub := suite.Hub.Name

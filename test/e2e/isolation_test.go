@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestTwoBadMembersHarmNobody breaks two of three members in different ways at once: the third has all new and changed objects in the
-// normal time, and the others have them once they are mended.
+// TestTwoBadMembersHarmNobody breaks two of three members in different ways at once: the third has all new and changed
+// objects in the normal time, and the others have them once they are mended.
 func TestTwoBadMembersHarmNobody(t *testing.T) {
 	tests := map[string][2][]string{
 		"one black-holed, one hangs its lists": {{"blackhole"}, {"hang-list"}},

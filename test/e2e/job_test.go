@@ -18,8 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheMainJob is the demo with its own files: CRDs carried to the members, one Prometheus that differs by region, run by
-// real operators, and one status on the hub.
+// TestTheMainJob is the demo with its own files: CRDs carried to the members, one Prometheus that differs by region,
+// run by real operators, and one status on the hub.
 func TestTheMainJob(t *testing.T) {
 	ctx := t.Context()
 	examples := "../../docs/examples/metrics"

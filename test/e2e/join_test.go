@@ -145,7 +145,8 @@ func joinParis(t *testing.T, leave string) string {
 	return out
 }
 
-// restored places a Widget on the fourth cluster, which has an object of that name with all marks of the hub that the hub has not applied.
+// restored places a Widget on the fourth cluster, which has an object of that name with all marks of the hub that the
+// hub has not applied.
 func restored(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()

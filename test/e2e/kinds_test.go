@@ -160,7 +160,8 @@ func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
 	must(t, unmarked(left))
 }
 
-// TestADefinitionThatATaintOrphanedComesBackWithIt has a custom resource of a user of the member, which goes with its definition.
+// TestADefinitionThatATaintOrphanedComesBackWithIt has a custom resource of a user of the member, which goes with its
+// definition.
 func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	ctx := t.Context()
 	crd := trinketCRD()

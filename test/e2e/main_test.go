@@ -47,7 +47,8 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 }
 
-// suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it again.
+// suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it
+// again.
 var suite struct {
 	*fleet.Fleet
 	hub *fleet.HubProcess

@@ -32,7 +32,8 @@ type viewer struct {
 	endpoint   string
 }
 
-// newViewer makes a user who may view the members, get Widgets and what commands read in a namespace, and find the hub's replicas.
+// newViewer makes a user who may view the members, get Widgets and what commands read in a namespace, and find the
+// hub's replicas.
 func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer {
 	t.Helper()
 	ctx := t.Context()
@@ -283,7 +284,8 @@ func TestATreeGoesDownToPods(t *testing.T) {
 	}
 }
 
-// TestAnyReplicaShowsAnyMember asks three replicas, of which each works on one member, for all of them; then one of the members hangs.
+// TestAnyReplicaShowsAnyMember asks three replicas, of which each works on one member, for all of them; then one of the
+// members hangs.
 func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "shared")

@@ -18,9 +18,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestABundleGoesInOrder lets a member have a definition, an object of it, a ClusterRole and a ConfigMap in the same moment: what others
-// need goes first, and no write fails but the one that finds a namespace missing, which is made on demand. The object of the new kind
-// waits for its definition to be served, without trying.
+// TestABundleGoesInOrder lets a member have a definition, an object of it, a ClusterRole and a ConfigMap in the same
+// moment: what others need goes first, and no write fails but the one that finds a namespace missing, which is made on
+// demand. The object of the new kind waits for its definition to be served, without trying.
 func TestABundleGoesInOrder(t *testing.T) {
 	ctx := t.Context()
 	const label = "bundle.test.hanse.dev/part"

@@ -253,8 +253,8 @@ func TestAnOrphanIsLeftWithoutMarks(t *testing.T) {
 	}
 }
 
-// TestPropagationDecidesWhetherDependentsGoFirst holds a ReplicaSet up with a finalizer: in the foreground the Deployment waits for
-// it, in the background it does not.
+// TestPropagationDecidesWhetherDependentsGoFirst holds a ReplicaSet up with a finalizer: in the foreground the
+// Deployment waits for it, in the background it does not.
 func TestPropagationDecidesWhetherDependentsGoFirst(t *testing.T) {
 	const hold = "test.hanse.dev/hold"
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {

@@ -21,8 +21,8 @@ import (
 
 var everyWidget = hubv1.ResourceSelector{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}
 
-// decidedFor is nil if the object shall be on exactly these clusters, its condition Scheduled has the reason, and that message says each of
-// the words.
+// decidedFor is nil if the object shall be on exactly these clusters, its condition Scheduled has the reason, and that
+// message says each of the words.
 func decidedFor(ctx context.Context, obj *unstructured.Unstructured, clusters []string, reason string, words ...string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {

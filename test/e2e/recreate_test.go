@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestACopyThatVanishesFollowsRecreate deletes copies on a member: those of a kind that goes on for ever, alone and with their
-// namespace, and a Job at work and after it was complete.
+// TestACopyThatVanishesFollowsRecreate deletes copies on a member: those of a kind that goes on for ever, alone and
+// with their namespace, and a Job at work and after it was complete.
 func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 	t.Run("Always", func(t *testing.T) {
 		ctx, ns := t.Context(), namespace(t)
@@ -115,8 +115,8 @@ func passes(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(t.Context(), shanghai, w, 3) })
 }
 
-// job is a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its selector: the one that the
-// hub's API server adds names the hub's object, and no other cluster would take it.
+// job is a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its selector:
+// the one that the hub's API server adds names the hub's object, and no other cluster would take it.
 func job(namespace, name string) *unstructured.Unstructured {
 	j := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"suspend": true,

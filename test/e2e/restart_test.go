@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing fans 200 objects out to 3 members, kills the hub in the middle,
-// and counts what it writes once everything is in order and it is started again.
+// TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing fans 200 objects out to 3 members, kills the hub in the
+// middle, and counts what it writes once everything is in order and it is started again.
 func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	ctx := t.Context()
 	const objects = 200
@@ -234,8 +234,8 @@ func eachCopy(ctx context.Context, t *testing.T, namespace string, f func(metav1
 	return out
 }
 
-// TestTheHubsAPIServerIsAway takes it away for longer than any Lease lasts: the hub ends rather than go on with what it knew, and the one that is
-// started meanwhile waits for it.
+// TestTheHubsAPIServerIsAway takes it away for longer than any Lease lasts: the hub ends rather than go on with what it
+// knew, and the one that is started meanwhile waits for it.
 func TestTheHubsAPIServerIsAway(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

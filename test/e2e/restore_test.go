@@ -19,8 +19,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestARestoredHubHoldsCopiesThatAreNewer restores the hub's etcd from a copy of its data that is older than the members. In between an object was
-// edited, one was placed elsewhere and back, one was made, and one was deleted on the hub and made anew.
+// TestARestoredHubHoldsCopiesThatAreNewer restores the hub's etcd from a copy of its data that is older than the
+// members. In between an object was edited, one was placed elsewhere and back, one was made, and one was deleted on the
+// hub and made anew.
 func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

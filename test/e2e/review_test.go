@@ -36,7 +36,8 @@ func TestRowsSayThatAClusterHasNoSecret(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
 }
 
-// TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp deletes a suspended placement and its object, as uninstalling a chart does.
+// TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp deletes a suspended placement and its object, as uninstalling
+// a chart does.
 func TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -58,7 +59,8 @@ func TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp(t *testing.T) {
 	})
 }
 
-// TestAFieldConflictThatWasSettledIsSeen: the other manager keeps the field when it changes the value back, so that nothing of ours changes.
+// TestAFieldConflictThatWasSettledIsSeen: the other manager keeps the field when it changes the value back, so that
+// nothing of ours changes.
 func TestAFieldConflictThatWasSettledIsSeen(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -25,8 +25,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNoSecretIsTold places Secrets and Widgets with values that nothing else has, lets much go wrong with them while the hub logs all that it
-// can, and looks for the values, and for the tokens in use, in all that the hub tells.
+// TestNoSecretIsTold places Secrets and Widgets with values that nothing else has, lets much go wrong with them while
+// the hub logs all that it can, and looks for the values, and for the tokens in use, in all that the hub tells.
 func TestNoSecretIsTold(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	must(t, suite.hub.Stop())

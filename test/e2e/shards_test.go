@@ -30,8 +30,8 @@ type crew struct {
 	processes  map[string]*fleet.HubProcess
 }
 
-// TestThreeReplicasShareTheMembers takes each replica away in another way while objects are made and changed: killed, stopped and
-// resumed, asked to end. Nothing may be missing, made twice or deleted, and rows must say what is.
+// TestThreeReplicasShareTheMembers takes each replica away in another way while objects are made and changed: killed,
+// stopped and resumed, asked to end. Nothing may be missing, made twice or deleted, and rows must say what is.
 func TestThreeReplicasShareTheMembers(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

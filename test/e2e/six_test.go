@@ -41,8 +41,8 @@ var six = map[string]map[string]string{
 	frankfurt2: {"provider": "own", "tier": "2"},
 }
 
-// TestSixClustersInThreeRegions adds a second cluster to each region, and lets objects be placed in every way. All that is decided is
-// compared: of each cluster, whether it holds the object, or why not, word by word.
+// TestSixClustersInThreeRegions adds a second cluster to each region, and lets objects be placed in every way. All that
+// is decided is compared: of each cluster, whether it holds the object, or why not, word by word.
 func TestSixClustersInThreeRegions(t *testing.T) {
 	joinSeconds(t)
 	t.Run("every way to choose and to divide", everyWayToChoose)
@@ -140,8 +140,8 @@ func patchPlacement(t *testing.T, p *hubv1.Placement, spec string) {
 	must(t, suite.Hub.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 }
 
-// decided is nil if what is decided on the object reads so: the reason and message of the condition Scheduled, then a line for each cluster of the
-// hub, with "holds", its share and its score, or with the reason and message of why not.
+// decided is nil if what is decided on the object reads so: the reason and message of the condition Scheduled, then a
+// line for each cluster of the hub, with "holds", its share and its score, or with the reason and message of why not.
 func decided(ctx context.Context, obj *unstructured.Unstructured, want string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -209,7 +209,8 @@ func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...str
 	return heldAmong(ctx, obj, slices.Collect(maps.Keys(six)), clusters...)
 }
 
-// holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is divided.
+// holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is
+// divided.
 func holders(want string) (names []string, shares map[string]int64) {
 	shares = map[string]int64{}
 	for line := range strings.Lines(want) {

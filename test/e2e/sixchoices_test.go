@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// choices are placements that need nothing but the six clusters as they are. The object is a Widget, or a Deployment whose pods ask for so
-// many CPUs.
+// choices are placements that need nothing but the six clusters as they are. The object is a Widget, or a Deployment
+// whose pods ask for so many CPUs.
 var choices = map[string]struct {
 	spec     string
 	replicas int64
@@ -496,7 +496,8 @@ func priorityNamesTheLosers(t *testing.T) {
 	named := func(name string) hubv1.ClusterSelection { return hubv1.ClusterSelection{Names: []string{name}} }
 	low := place(t, ns, "low", everyWidget, hubv1.PlacementSpec{Clusters: named(frankfurt), Priority: 1})
 	high := place(t, ns, "high", everyWidget, hubv1.PlacementSpec{Clusters: named(singapore), Priority: 5})
-	// The hub reads placements and objects by watches of their own: it follows what it knows of when it first sees the object.
+	// The hub reads placements and objects by watches of their own: it follows what it knows of when it first sees the
+	// object.
 	eventually(t, normal, func() error {
 		return placementCondition(ctx, high, hubv1.ConditionAccepted, metav1.ConditionTrue, hubv1.ReasonAccepted, "")
 	})

@@ -13,8 +13,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// aClusterIsDrained drains a cluster of Deployments whose replacements come up only when the test lets them: none leaves before, and no more than
-// two are on the way. One is wanted everywhere and stays; one has no other place and is named.
+// aClusterIsDrained drains a cluster of Deployments whose replacements come up only when the test lets them: none
+// leaves before, and no more than two are on the way. One is wanted everywhere and stays until it is evicted; one has
+// no other place and is named.
 func aClusterIsDrained(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
@@ -75,11 +76,21 @@ func aClusterIsDrained(t *testing.T) {
 		}
 	}
 	must(t, heldBy(ctx, everywhere, shanghai, shanghai2))
+	out, err = suite.Hansectl(ctx, "drain", shanghai2, "--evict", "--timeout", "60s")
+	must(t, err)
+	for _, want := range []string{"drained: 5 of ", " evicted until the drain ends"} {
+		if !contains(out, want) {
+			t.Errorf("drain --evict says\n%s\nwant %q", out, want)
+		}
+	}
+	must(t, goneFrom(ctx, shanghai2, everywhere))
+	must(t, heldBy(ctx, everywhere, shanghai))
 	out, err = suite.Hansectl(ctx, "uncordon", shanghai2)
 	must(t, err)
 	if want := "its drain is ended"; !contains(out, want) {
 		t.Errorf("uncordon says\n%s\nwant %q", out, want)
 	}
+	eventually(t, normal, func() error { return heldBy(ctx, everywhere, shanghai, shanghai2) })
 }
 
 // placedDeployment makes a Deployment of one pod that asks for CPUs, with a Placement of its own.

@@ -106,8 +106,9 @@ spread:
   preferences: [{weight: 20, expression: "region == 'eu-central-1'"}, {weight: 10, expression: "region == 'cn-shanghai'"}]
 `
 
-// aRegionIsLost stops both API servers of a region. What asks for failover moves, as hansectl simulate has foretold, and all else stays. When
-// the region is back, what is there is first brought up to date, and goes only when its replacement is Healthy.
+// aRegionIsLost stops both API servers of a region. What asks for failover moves, as hansectl simulate has foretold,
+// and all else stays. When the region is back, what is there is first brought up to date, and goes only when its
+// replacement is Healthy.
 func aRegionIsLost(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	const failover = "failover: {evictAfterSeconds: 20}\n" // the hub notices one cluster up to 15 s before the other, and moves nothing to that
@@ -321,8 +322,8 @@ func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID 
 	return out
 }
 
-// simulated is what hansectl simulate foretells of the objects of a namespace: their clusters, such as "ap-se-1=3 cn-sha-1=3". Nothing moves
-// meanwhile.
+// simulated is what hansectl simulate foretells of the objects of a namespace: their clusters, such as "ap-se-1=3
+// cn-sha-1=3". Nothing moves meanwhile.
 func simulated(t *testing.T, ns string, args ...string) map[string]string {
 	t.Helper()
 	ctx := t.Context()

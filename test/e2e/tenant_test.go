@@ -69,6 +69,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 		{0, []string{shanghai + ": SELECTED", "Digest:    member = confirmed"}, append([]string{"explain", "--cluster", shanghai, "--fields"}, object...)},
 		{0, []string{"└─ " + shanghai}, []string{"tree", "place-" + ns}},
 		{0, nil, append([]string{"diff"}, object...)},
+		{0, []string{shanghai + "   " + ns + "   settings-" + ns, singapore}, []string{"get", "configmaps"}},
 		{0, []string{"# " + shanghai + ": as on the hub"}, append([]string{"render"}, object...)},
 		{1, []string{"1 object: 1 change", shanghai}, []string{"simulate", "--without-cluster", shanghai}},
 	} {
@@ -95,6 +96,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 		for _, args := range [][]string{
 			{"status", "configmap", "settings-" + bank}, {"status"}, {"explain", "configmap", "settings-" + bank}, {"tree", "place-" + bank},
 			{"diff", "configmap", "settings-" + bank}, {"render", "configmap", "settings-" + bank}, {"simulate", "--without-cluster", shanghai},
+			{"get", "configmaps"},
 		} {
 			out, fault, code := tenant.run(append(args, "-n", bank)...)
 			if code == 0 || out != "" || !strings.Contains(fault, "ask for the ClusterRole") || !strings.Contains(fault, "in namespace "+bank) {

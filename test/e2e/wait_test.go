@@ -107,7 +107,8 @@ func widget(namespace, name string) *unstructured.Unstructured {
 // manyRemovals lets a placement take copies away without a confirmation, for tests that are not about that.
 var manyRemovals = &hubv1.RemovalLimit{Copies: ptr.To[int32](1000)}
 
-// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace, whose copies go unconfirmed. No names means every cluster.
+// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace, whose copies go unconfirmed. No
+// names means every cluster.
 func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placement {
 	t.Helper()
 	p := &hubv1.Placement{

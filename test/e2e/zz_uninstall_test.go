@@ -18,8 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheHubIsUninstalled comes after all tests that need a hub, as its file's name sees to. From its start on, the hub is refused
-// the rights that helm takes away, so that the audit log is compared with the roles up to here.
+// TestTheHubIsUninstalled comes after all tests that need a hub, as its file's name sees to. From its start on, the hub
+// is refused the rights that helm takes away, so that the audit log is compared with the roles up to here.
 func TestTheHubIsUninstalled(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -73,8 +73,8 @@ func TestTheHubIsUninstalled(t *testing.T) {
 	})
 }
 
-// TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the charts' roles, so it is the last test. If it
-// fails, running it alone cannot mend it.
+// TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the charts' roles, so it is the last
+// test. If it fails, running it alone cannot mend it.
 func TestEveryRuleOfTheChartsIsNeeded(t *testing.T) {
 	switch run := flag.Lookup("test.run").Value.String(); run {
 	case "":

@@ -1,6 +1,6 @@
 // Package fleet runs a hub and its members on the lab for tests and benchmarks, installed the way a user installs them:
-// both charts by helm, and the hub process with the ServiceAccount that the chart made. Nothing here needs Hanse's own code
-// but its API types.
+// both charts by helm, and the hub process with the ServiceAccount that the chart made. Nothing here needs Hanse's own
+// code but its API types.
 package fleet
 
 import (

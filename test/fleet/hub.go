@@ -27,8 +27,8 @@ type HubProcess struct {
 	err    error
 }
 
-// StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name tells replicas apart.
-// The process is the caller's to end.
+// StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name tells replicas
+// apart. The process is the caller's to end.
 func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*HubProcess, error) {
 	token, err := f.Hub.Token(ctx, "hanse-hub")
 	if err != nil {
@@ -113,7 +113,8 @@ func (h *HubProcess) WaitReady(ctx context.Context) error {
 
 var errEnded = errors.New("process ended")
 
-// ready asks for both pages: the process may answer probes a moment before it shows metrics, to those who may read them.
+// ready asks for both pages: the process may answer probes a moment before it shows metrics, to those who may read
+// them.
 func (h *HubProcess) ready(ctx context.Context) bool {
 	probe, answers := status(ctx, h.probes+"/readyz")
 	if !answers || probe != http.StatusOK {

@@ -60,7 +60,8 @@ func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(va
 	return err
 }
 
-// UninstallHub removes the hub chart. It does nothing else: what runs beside it, or waits for it, is the caller's affair.
+// UninstallHub removes the hub chart. It does nothing else: what runs beside it, or waits for it, is the caller's
+// affair.
 func (f *Fleet) UninstallHub(ctx context.Context) error {
 	_, err := f.HelmCommand(ctx, f.Hub, "uninstall", hubRelease, "--namespace", hubv1.SystemNamespace)
 	return err

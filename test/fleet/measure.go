@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Quiet is how long the hub must have written nothing to have nothing left to write. It may hold back the status of a placement that keeps
-// changing for 5 s, and numbers of regions alone for 10 s.
+// Quiet is how long the hub must have written nothing to have nothing left to write. It may hold back the status of a
+// placement that keeps changing for 5 s, and numbers of regions alone for 10 s.
 const Quiet = 11 * time.Second
 
-// HubWrites counts what reached the hub's etcd so far, by resource: creates, updates and deletes. Source: the API server's
-// own metric of its etcd requests.
+// HubWrites counts what reached the hub's etcd so far, by resource: creates, updates and deletes. Source: the API
+// server's own metric of its etcd requests.
 func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	page, err := f.Hub.MetricsPage(ctx)
 	if err != nil {
@@ -19,7 +19,8 @@ func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	return EtcdWrites(page)
 }
 
-// EtcdWrites counts, by resource, the creates, updates and deletes that an API server's metrics page says it asked of etcd.
+// EtcdWrites counts, by resource, the creates, updates and deletes that an API server's metrics page says it asked of
+// etcd.
 func EtcdWrites(page string) (map[string]float64, error) {
 	samples, err := Samples(page, "etcd_request_duration_seconds_count")
 	if err != nil {

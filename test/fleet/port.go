@@ -11,8 +11,8 @@ import (
 // handedOut are the ports that FreeAddress gave away: one that is not listened on yet looks free.
 var handedOut sync.Map
 
-// FreeAddress is one of loopback for a server that is started later, and perhaps again: below the range from which kernels take ports for outgoing
-// connections (32768 and above on Linux), as the lab does, and no two alike.
+// FreeAddress is one of loopback for a server that is started later, and perhaps again: below the range from which
+// kernels take ports for outgoing connections (32768 and above on Linux), as the lab does, and no two alike.
 func FreeAddress() (string, error) {
 	const low, high = 12000, 20000 // the lab's are above
 	for range 1000 {

@@ -1,8 +1,9 @@
-// Package operators has samples of objects of widely used operators, each in one of the states that these operators report, and the
-// definitions of their kinds. It is for tests.
+// Package operators has samples of objects of widely used operators, each in one of the states that these operators
+// report, and the definitions of their kinds. It is for tests.
 //
-// The samples are our own, with the verdict that somebody would give who runs the operator; the definitions are those of pinned releases,
-// read from their Go modules. A sample that its definition refuses is an error, so that none is made up.
+// The samples are our own, with the verdict that somebody would give who runs the operator; the definitions are those
+// of pinned releases, read from their Go modules. A sample that its definition refuses is an error, so that none is
+// made up.
 package operators
 
 import (

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/source"
 )
 
@@ -82,7 +81,7 @@ func restartEpochs(ctx context.Context, hub client.Client) error {
 			return fmt.Errorf("reading ConfigMap %s: %w", hubv1.EpochsConfigMap, err)
 		}
 		known, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
-		c.Data = map[string]string{hubv1.EpochsKey: known.Restart(epochs.Random(), time.Now().Unix()).String()}
+		c.Data = map[string]string{hubv1.EpochsKey: known.Restart(source.NewRandom(), time.Now().Unix()).String()}
 		if err := hub.Update(ctx, c); err != nil {
 			return fmt.Errorf("writing ConfigMap %s: %w", hubv1.EpochsConfigMap, err)
 		}

@@ -43,7 +43,8 @@ func Advice(err error) string {
 	case resource == "leases" && namespace == hubv1.SystemNamespace:
 		return "ask for the Role hanse-view in namespace " + namespace
 	case !ours && reads && namespace != "":
-		return fmt.Sprintf("ask for the ClusterRole view in namespace %s, or for one with the right to %s %s", namespace, verb, full)
+		return fmt.Sprintf("ask for the ClusterRole view in namespace %s, or for one with the right to %s %s",
+			namespace, verb, full)
 	default:
 		return fmt.Sprintf("ask for a ClusterRole with the right to %s %s", verb, full)
 	}

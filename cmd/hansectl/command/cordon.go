@@ -62,7 +62,8 @@ func newUncordon(h *hub) *cobra.Command {
 		Short: "Let a cluster have new objects again; end its drain",
 		Long: `Let a cluster have new objects again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
 
-Nothing moves back by itself: an object stays where it is, unless its placement asks for rebalance.`,
+Nothing moves back by itself: an object stays where it is, unless its placement asks for rebalance.
+Objects that drain --evict took away come back.`,
 		Example: `  hansectl uncordon eu-fra-1
 
   hansectl uncordon --region eu-central-1`,
@@ -82,15 +83,18 @@ func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Mem
 		says(h.streams.Out, "membercluster/"+name, "is not cordoned")
 		return nil
 	}
-	before, ended := cluster.DeepCopy(), ""
-	if cluster.Spec.Drain != nil {
+	before, ended, back := cluster.DeepCopy(), "", ""
+	if d := cluster.Spec.Drain; d != nil {
 		ended = "its drain is ended; "
+		if d.Evict {
+			back = "; what the drain evicted comes back"
+		}
 	}
 	cluster.Spec.Unschedulable, cluster.Spec.Drain = false, nil
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sit may get new objects; what went elsewhere does not come back by itself", ended)
+	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sit may get new objects; what went elsewhere does not come back by itself%s", ended, back)
 	return nil
 }
 

@@ -37,6 +37,7 @@ func newDiff(h *hub) *cobra.Command {
 
 The hub renders the object as it does for a write, and each member says in a dry run what that would come to, its own defaults and webhooks
 included. Status, managed fields and marks of the hub are left out; values of Secrets are not shown. Nothing is changed.
+An object that is on a member already and is not Hanse's is compared, too, if you have the verb adopt on the MemberCluster.
 
 The exit code is 0 if there is no difference, 1 if there is one, and 2 if there was an error.`,
 		Example: `  # What is there against what shall be there, on every cluster
@@ -86,7 +87,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := d.compared(id, binding)
+	clusters, err := sentTo(id, binding, d.clusters)
 	if err != nil {
 		return err
 	}
@@ -112,8 +113,8 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 // askedAtOnce is how many members are asked about at a time.
 const askedAtOnce = 4
 
-// compared are the clusters on which to compare, by name.
-func (d *diff) compared(id hubv1.ObjectIdentity, binding hubv1.BindingObject) ([]string, error) {
+// sentTo are the clusters to which an object goes, by name, or those of them that the user names.
+func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string) ([]string, error) {
 	if binding == nil {
 		return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id)
 	}
@@ -124,13 +125,13 @@ func (d *diff) compared(id hubv1.ObjectIdentity, binding hubv1.BindingObject) ([
 		}
 	}
 	slices.Sort(there)
-	for _, name := range d.clusters {
+	for _, name := range named {
 		if !slices.Contains(there, name) {
 			return nil, fmt.Errorf("%s does not go to %s: see hansectl explain", id, name)
 		}
 	}
-	if len(d.clusters) > 0 {
-		return d.clusters, nil
+	if len(named) > 0 {
+		return named, nil
 	}
 	return there, nil
 }
@@ -174,6 +175,8 @@ func (d *diff) show(result view.Diff) error {
 		case c.Error != "":
 			faults++
 			fmt.Fprintf(d.hub.streams.ErrOut, "error: %s: %s\n", c.Cluster, c.Error)
+		case c.Unadopted && !c.Differs:
+			fmt.Fprintf(d.hub.streams.ErrOut, "warning: %s: not Hanse's, but as the hub would have it\n", c.Cluster)
 		case c.Refused != nil && c.Differs:
 			fmt.Fprintf(d.hub.streams.ErrOut, "warning: %s: not written now: %s: %s\n", c.Cluster, c.Refused.Reason, c.Refused.Message)
 		}

@@ -21,6 +21,7 @@ type drain struct {
 
 	clusters       clusterChoice
 	maxUnavailable int32
+	evict          bool
 	wait           bool
 	timeout        time.Duration
 }
@@ -43,10 +44,13 @@ func newDrain(h *hub) *cobra.Command {
 		Short: "Move the objects of a cluster to others, and send no new ones",
 		Long: `Move the objects of a cluster to others, and send no new ones: set spec.drain of its MemberCluster, and wait.
 
-Each object gets its replacement first, and leaves the cluster when that is Healthy. An object stays if its placement wants it on every cluster,
-or if no other cluster can take it. The hub does the work: it goes on if this command ends, until hansectl uncordon ends it.
+Each object gets its replacement first, and leaves the cluster when that is Healthy. An object stays if its placement
+wants it on every cluster, or if no other cluster can take it. With --evict such objects are taken away as well, and
+come back with hansectl uncordon. The hub does the work: the drain goes on if this command ends, until hansectl uncordon
+ends it.
 
-Exit code 0: every object was moved. 3: objects are left that cannot be moved; they are listed. 2: wrong usage. 1: any other error.`,
+Exit code 0: every object has left the cluster. 3: objects are left that cannot be moved; they are listed. 2: wrong
+usage. 1: any other error.`,
 		Example: `  hansectl drain eu-fra-1
 
   # Every cluster of a region
@@ -54,6 +58,9 @@ Exit code 0: every object was moved. 3: objects are left that cannot be moved; t
 
   # Faster: a hundred objects of each cluster at a time
   hansectl drain eu-fra-1 --max-unavailable 100
+
+  # Take away objects that no other cluster can take; hansectl uncordon brings them back
+  hansectl drain eu-fra-1 --evict
 
   # Ask for it and look later
   hansectl drain eu-fra-1 --wait=false`,
@@ -70,6 +77,7 @@ Exit code 0: every object was moved. 3: objects are left that cannot be moved; t
 	d.clusters.addTo(cmd, h)
 	cmd.Flags().Int32Var(&d.maxUnavailable, "max-unavailable", 0, fmt.Sprintf(
 		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.MostUnavailable))
+	cmd.Flags().BoolVar(&d.evict, "evict", false, "Take away objects that no other cluster can take. They come back when the drain ends.")
 	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until nothing is left to move.")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 is as long as it takes. The drain goes on after it.")
 	return cmd
@@ -166,7 +174,8 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 		view.WriteLeft(d.hub.streams.Out, left, namedLeft)
 	}
 	says(d.hub.streams.Out, "membercluster/"+cluster, "%s; an object that stays moves if its placement asks for a number of clusters "+
-		"(spec.spread.numberOfClusters) and another one can take it", goesOn(cluster))
+		"(spec.spread.numberOfClusters) and another one can take it; hansectl drain %s --evict takes it away until hansectl uncordon",
+		goesOn(cluster), cluster)
 }
 
 // ask sets spec.drain. What is asked for already stays, unless a flag says otherwise.
@@ -180,11 +189,16 @@ func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.Membe
 	if d.maxUnavailable > 0 {
 		cluster.Spec.Drain.MaxUnavailable = &d.maxUnavailable
 	}
+	cluster.Spec.Drain.Evict = cluster.Spec.Drain.Evict || d.evict
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time", verb,
-		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.MostUnavailable)), "object")+" move")
+	also := ""
+	if cluster.Spec.Drain.Evict {
+		also = "; objects that no other cluster can take are taken away"
+	}
+	says(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time%s", verb,
+		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.MostUnavailable)), "object")+" move", also)
 	return nil
 }
 
@@ -210,7 +224,10 @@ func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	if s.Remaining == 0 && s.Total == 0 {
 		return "drained: there were no objects to move", drainDone, nil
 	}
-	state := fmt.Sprintf("%d of %s moved", s.Total-s.Remaining, counted(int(s.Total), "object"))
+	state := fmt.Sprintf("%d of %s moved", max(0, s.Total-s.Remaining-s.Evicted), counted(int(s.Total), "object"))
+	if s.Evicted > 0 {
+		state += fmt.Sprintf(", %d evicted until the drain ends", s.Evicted)
+	}
 	if s.Total < s.Remaining { // an older hub has counted
 		state = counted(int(s.Remaining), "object") + " left"
 	}
@@ -219,6 +236,9 @@ func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	}
 	if s.Message != "" {
 		state += "; " + s.Message
+	}
+	if cluster.Spec.Drain.Evict {
+		return state, drainGoesOn, nil // what stays now is taken away
 	}
 	switch s.Remaining {
 	case s.Staying:

@@ -46,6 +46,13 @@ func TestDrainState(t *testing.T) {
 			}
 		})
 	}
+	evicting := &hubv1.MemberCluster{
+		Spec:   hubv1.MemberClusterSpec{Drain: &hubv1.DrainPolicy{Evict: true}},
+		Status: hubv1.MemberClusterStatus{Drain: &hubv1.DrainStatus{Total: 3, Remaining: 1, Staying: 1, Evicted: 1}},
+	}
+	if state, end, err := drainState(evicting); state != "1 of 3 objects moved, 1 evicted until the drain ends" || end != drainGoesOn || err != nil {
+		t.Errorf("of a drain that evicts got %q, %v, %v", state, end, err)
+	}
 	if _, _, err := drainState(&hubv1.MemberCluster{}); err == nil {
 		t.Error("a drain that somebody ends is waited for")
 	}

@@ -14,8 +14,9 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // explain is one run of the command.
@@ -86,31 +87,34 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if _, err := e.hub.warnOfSilence(ctx, c); err != nil {
 		return err
 	}
-	live, err := schedule.ReadLive(ctx, c, id.Namespace)
+	facts, err := scopes.Facts(ctx, c, id.Namespace)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the policies and clusters: %w", err)
 	}
-	if e.cluster != "" && !slices.ContainsFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
+	in := decide.Input{
+		Object:  decide.Object{ID: id, Template: object, HubRuns: view.Refused(binding, object)},
+		Binding: binding, Facts: facts, Now: time.Now(),
+	}
+	if e.cluster != "" && !slices.ContainsFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
 		return fmt.Errorf("the hub has no MemberCluster %q: see hansectl clusters", e.cluster)
 	}
-	live.Object, live.Binding, live.Now, live.Refused = object, binding, time.Now(), view.Refused(binding, object)
-	if slices.ContainsFunc(live.Placements, view.NeedsCounts) {
-		if live.Objects, err = countSent(ctx, c); err != nil {
+	if slices.ContainsFunc(in.Facts.Placements, view.NeedsCounts) {
+		if in.Objects, err = countSent(ctx, c); err != nil {
 			if err := e.hub.unlessForbidden(err, "the objects of each cluster are not counted"); err != nil {
 				return err
 			}
-			live.Objects = nil
+			in.Objects = nil
 		}
 	}
-	if slices.ContainsFunc(live.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
-		live.ScalePath, err = scalePath(ctx, c, id.GroupKind())
+	if slices.ContainsFunc(in.Facts.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
+		in.Object.ScalePath, err = scalePath(ctx, c, id.GroupKind())
 		if err := e.hub.unlessForbidden(err, "the definition of the kind is not considered"); err != nil {
 			return err
 		}
 	}
-	shown := view.Explain(live, live.Replay(), e.cluster)
+	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
-		if shown.Fields, err = e.fieldsOf(ctx, c, live); err != nil {
+		if shown.Fields, err = e.fieldsOf(ctx, c, in); err != nil {
 			return err
 		}
 	}
@@ -118,15 +122,15 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 }
 
 // fieldsOf tells who set what on the cluster. Without the copy there, it tells less.
-func (e *explain) fieldsOf(ctx context.Context, c client.Client, live schedule.Live) (*view.Fields, error) {
-	id := hubv1.ObjectOf(live.Binding)
+func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input) (*view.Fields, error) {
+	id := hubv1.ObjectOf(in.Binding)
 	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(live.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster })
+	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster })
 	onMember, err := e.copyOf(ctx, c, id)
-	fields := view.FieldsOf(live, policies, live.Clusters[i], onMember)
+	fields := view.FieldsOf(in, policies, in.Facts.Clusters[i], onMember)
 	if err != nil {
 		fields.Note = "nothing is told of the copy: " + err.Error()
 	}

@@ -91,6 +91,11 @@ func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingO
 	if err := eachBindingIn(ctx, c, "", visit); err != nil {
 		return err
 	}
+	return eachClusterBinding(ctx, c, visit)
+}
+
+// eachClusterBinding reads the bindings of objects without a namespace.
+func eachClusterBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingObject)) error {
 	var cluster hubv1.ClusterResourceBindingList
 	for {
 		if err := c.List(ctx, &cluster, client.Limit(pageSize), client.Continue(cluster.Continue)); err != nil {

@@ -40,7 +40,7 @@ type join struct {
 	wait              bool
 	timeout           time.Duration
 
-	// What the user set himself: an existing MemberCluster is changed in nothing else.
+	// The flags that the user gave. Of an existing MemberCluster only their fields change.
 	allowedGiven, leaveGiven bool
 }
 

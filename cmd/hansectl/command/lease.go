@@ -35,8 +35,8 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 }
 
 const (
-	// silentAfter is how old the hub's Lease may be. A hub renews it every 0.75 s, and a replica that is killed is
-	// replaced within 17 s.
+	// silentAfter is the age of the hub's Lease from which no hub runs. A hub renews it every 0.75 s, and a replica that
+	// is killed is replaced within 17 s.
 	silentAfter = 15 * time.Second
 	// renewedWithin is how long a Lease that looks that old is watched before no hub runs: the user's clock is not the
 	// hub's.

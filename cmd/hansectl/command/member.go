@@ -21,8 +21,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member. The
-// chart hanse-member calls them so, too.
+// accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member.
+// The chart hanse-member calls them so, too.
 const accountName = credential.Account
 
 // memberTimeout is for one request to a member, which may well be unreachable.

@@ -21,8 +21,8 @@ type address struct {
 
 var errRefused = errors.New("cannot be used for the hub")
 
-// addressOf takes a member's address from the user's kubeconfig. How the user logs in does not matter: exec and files stay on
-// this machine. server takes the place of the kubeconfig's address if it is not empty.
+// addressOf takes a member's address from the user's kubeconfig. How the user logs in does not matter: exec and files
+// stay on this machine. server takes the place of the kubeconfig's address if it is not empty.
 func addressOf(config clientcmdapi.Config, context, server string) (address, error) {
 	if context == "" {
 		context = config.CurrentContext

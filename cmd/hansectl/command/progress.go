@@ -20,8 +20,8 @@ var errTimeout = errors.New("timed out")
 // look says how far something is.
 type look func(ctx context.Context) (state string, done bool, err error)
 
-// await looks again and again until that is done, and prints each new state with the time since the beginning; now and then it
-// says that it still waits. After the timeout it returns errTimeout, with the last state.
+// await looks again and again until that is done, and prints each new state with the time since the beginning; now and
+// then it says that it still waits. After the timeout it returns errTimeout, with the last state.
 func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (string, error) {
 	began := time.Now()
 	timer := time.NewTimer(timeout)

@@ -27,8 +27,8 @@ const (
 
 var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
 
-// admit reads the MemberClusters and says whether this cluster may join under this name. It returns the MemberCluster of that
-// name, or nil.
+// admit reads the MemberClusters and says whether this cluster may join under this name. It returns the MemberCluster
+// of that name, or nil.
 func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var members hubv1.MemberClusterList
 	err := hub.List(ctx, &members)
@@ -71,8 +71,8 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	return existing, nil
 }
 
-// checkHubItself compares the identity of the cluster with the user's word. Only that word makes a cluster the hub: any server may answer with the
-// hub's identity.
+// checkHubItself compares the identity of the cluster with the user's word. Only that word makes a cluster the hub: any
+// server may answer with the hub's identity.
 func checkHubItself(said bool, hubID, clusterID string) error {
 	switch {
 	case said && clusterID != hubID:

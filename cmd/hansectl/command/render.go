@@ -87,7 +87,7 @@ func (r *renderRun) check(cmd *cobra.Command) error {
 }
 
 func (r *renderRun) run(ctx context.Context, kind, name string) error {
-	files, err := readFiles(r.files)
+	files, err := readFiles(ctx, r.files)
 	if err != nil {
 		return err
 	}

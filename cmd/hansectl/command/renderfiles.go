@@ -12,7 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // readFiles takes all that decides from the files. Where they have no binding of the object, their placements decide.
@@ -25,7 +25,7 @@ func (r *renderRun) readFiles(ctx context.Context, in *view.RenderInput, files *
 	}
 	in.Object, in.Clusters, in.Policies = object, fleet.Clusters, fleet.Overrides
 	in.NamespaceLabels = fleet.NamespaceLabels[object.GetNamespace()]
-	i := slices.IndexFunc(fleet.Objects, func(o schedule.FleetObject) bool { return o.Object == object })
+	i := slices.IndexFunc(fleet.Objects, func(o decide.FleetObject) bool { return o.Object == object })
 	binding := fleet.Objects[i].Binding
 	if binding == nil && len(fleet.Placements) > 0 {
 		settled, err := fleet.Settle(ctx, func(int, int) {})
@@ -68,5 +68,5 @@ func isKind(u *unstructured.Unstructured, text string) bool {
 }
 
 func identityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
-	return schedule.FleetObject{Object: u}.Identity()
+	return decide.IdentityOf(u)
 }

@@ -1,7 +1,8 @@
 // Package command has the commands of hansectl, one file each, and what they share.
 //
 // Commands talk to API servers as the user who runs them and decide little: what is shown is decided in view, which
-// placement an object follows in placement, everything else by the hub. What explain and simulate tell is decided by hub/schedule.
+// placement an object follows in placement, everything else by the hub. What explain and simulate tell is decided by
+// decide.
 //   - What a command changes it names, line by line, on standard output as it happens.
 //   - Every command can be run again: it finishes what an earlier run has left undone.
 //   - Credentials of members are written to the hub and never read back.
@@ -37,17 +38,13 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	h := &hub{flags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50), streams: streams, version: version}
 	h.flags.WrapConfigFn = h.adjust
 	h.flags.AddFlags(root.PersistentFlags())
+	root.SetUsageTemplate(usageTemplate)
 
-	get := &cobra.Command{
-		Use: "get", Short: "Use hansectl clusters", Args: usage(knownCommand), Hidden: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	get.AddCommand(h.deprecated(newClusters(h), "get clusters"))
 	top := newProblems(h)
 	top.Use, top.Hidden = "top", true
-	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), get,
-		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h),
-		newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h))
+	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
+		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newRender(h), newSimulate(h), newSuspend(h), newResume(h), newAdopt(h),
+		newWithdraw(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	rename(root, name)
 	h.forgetAfter(root)
 	return root

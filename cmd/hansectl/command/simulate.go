@@ -10,7 +10,7 @@ import (
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // simulate is one run of the command.
@@ -89,7 +89,7 @@ func (s *simulate) check(cmd *cobra.Command) error {
 
 func (s *simulate) run(ctx context.Context) error {
 	said := &progress{to: s.hub.streams.ErrOut, began: time.Now()}
-	files, err := readFiles(s.files)
+	files, err := readFiles(ctx, s.files)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *simulate) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("deciding on the fleet as it is: %w", err)
 	}
-	changes, err := s.changes.applyTo(changed)
+	changes, err := s.changes.applyTo(ctx, changed)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *simulate) run(ctx context.Context) error {
 }
 
 // fleets are the one that there is, and a copy of it to be changed, in which the files are applied.
-func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress) (fleet schedule.Fleet, changed *schedule.Fleet, notes []string, err error) {
+func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress) (fleet decide.Fleet, changed *decide.Fleet, notes []string, err error) {
 	now := time.Now()
 	if s.offline {
 		fleet, notes = files.fleet(now, *s.hub.flags.Namespace)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +17,7 @@ import (
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // fleetChanges are what the flags of simulate take to be so.
@@ -25,15 +26,17 @@ type fleetChanges struct {
 }
 
 // applyTo changes the fleet and says how, one line a change. An error names flag and value.
-func (c fleetChanges) applyTo(f *schedule.Fleet) ([]string, error) {
+func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
 	var said []string
 	for _, step := range []struct {
 		flag   string
 		values []string
-		apply  func(f *schedule.Fleet, value string) (string, error)
+		apply  func(f *decide.Fleet, value string) (string, error)
 	}{
-		{"add-cluster", c.addClusters, addCluster},
+		{"add-cluster", c.addClusters, func(f *decide.Fleet, value string) (string, error) {
+			return addCluster(ctx, f, value)
+		}},
 		{"set-label", c.setLabels, setLabel},
 		{"without-cluster", c.withoutClusters, withoutCluster},
 		{"without-region", c.withoutRegions, withoutRegion},
@@ -49,7 +52,7 @@ func (c fleetChanges) applyTo(f *schedule.Fleet) ([]string, error) {
 	return said, nil
 }
 
-func clusterNames(f *schedule.Fleet) string {
+func clusterNames(f *decide.Fleet) string {
 	var names []string
 	for _, c := range f.Clusters {
 		names = append(names, c.Name)
@@ -72,7 +75,7 @@ func someOf(names []string) string {
 	return text
 }
 
-func find(f *schedule.Fleet, name string) (int, error) {
+func find(f *decide.Fleet, name string) (int, error) {
 	i := slices.IndexFunc(f.Clusters, func(c *hubv1.MemberCluster) bool { return c.Name == name })
 	if i < 0 {
 		return 0, fmt.Errorf("no MemberCluster has this name: %s", clusterNames(f))
@@ -82,12 +85,12 @@ func find(f *schedule.Fleet, name string) (int, error) {
 
 const silent = "not answer, for longer than anything waits for it"
 
-func withoutCluster(f *schedule.Fleet, name string) (string, error) {
+func withoutCluster(f *decide.Fleet, name string) (string, error) {
 	i, err := find(f, name)
 	if err != nil {
 		return "", err
 	}
-	already := schedule.IsAway(f.Clusters[i])
+	already := decide.IsAway(f.Clusters[i])
 	*f = f.Without(name)
 	if already {
 		return fmt.Sprintf("cluster %s, which is away already, does %s", name, silent), nil
@@ -95,7 +98,7 @@ func withoutCluster(f *schedule.Fleet, name string) (string, error) {
 	return fmt.Sprintf("cluster %s does %s", name, silent), nil
 }
 
-func withoutRegion(f *schedule.Fleet, region string) (string, error) {
+func withoutRegion(f *decide.Fleet, region string) (string, error) {
 	var names, regions []string
 	for _, c := range f.Clusters {
 		in := c.SelectableLabels()[hubv1.RegionLabel]
@@ -115,7 +118,7 @@ func withoutRegion(f *schedule.Fleet, region string) (string, error) {
 
 var errLabelShape = errors.New("want CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take the label off")
 
-func setLabel(f *schedule.Fleet, text string) (string, error) {
+func setLabel(f *decide.Fleet, text string) (string, error) {
 	name, label, ok := strings.Cut(text, ":")
 	if !ok {
 		return "", errLabelShape
@@ -157,10 +160,10 @@ func checkLabel(key, value string) error {
 }
 
 // addCluster takes a file, or a name with labels.
-func addCluster(f *schedule.Fleet, text string) (string, error) {
+func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, error) {
 	var clusters []*hubv1.MemberCluster
 	if isFile(text) {
-		files, err := readFiles(cliresource.FilenameOptions{Filenames: []string{text}})
+		files, err := readFiles(ctx, cliresource.FilenameOptions{Filenames: []string{text}})
 		if err != nil {
 			return "", err
 		}
@@ -216,7 +219,8 @@ func parseCluster(text string) (*hubv1.MemberCluster, error) {
 	return c, nil
 }
 
-// assumed is a cluster with what is taken to be so where nothing is said: it takes objects of every namespace and is Ready.
+// assumed is a cluster with what is taken to be so where nothing is said: it takes objects of every namespace and is
+// Ready.
 func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	c = c.DeepCopy()
 	if c.Spec.AllowedNamespaces.From == "" {

@@ -20,7 +20,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
@@ -35,7 +35,7 @@ type fleetFiles struct {
 
 // readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own
 // kinds that its API server would refuse are refused.
-func readFiles(options cliresource.FilenameOptions) (*fleetFiles, error) {
+func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{}
 	if len(options.Filenames) == 0 {
 		return files, nil
@@ -50,47 +50,47 @@ func readFiles(options cliresource.FilenameOptions) (*fleetFiles, error) {
 		if !ok {
 			continue
 		}
-		id := schedule.FleetObject{Object: u}.Identity()
+		id := decide.IdentityOf(u)
 		if seen[id] {
 			return nil, fmt.Errorf("reading %s: %s is there twice", info.Source, id)
 		}
 		seen[id] = true
-		if err := files.add(u); err != nil {
+		if err := files.add(ctx, u); err != nil {
 			return nil, fmt.Errorf("reading %s: %s: %w", info.Source, id, err)
 		}
 	}
 	return files, nil
 }
 
-func (f *fleetFiles) add(u *unstructured.Unstructured) error {
+func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) error {
 	if u.GroupVersionKind().Group != hubv1.GroupVersion.Group {
 		f.objects = append(f.objects, u)
 		return nil
 	}
 	switch u.GetKind() {
 	case "MemberCluster":
-		return into(u, &f.clusters, &hubv1.MemberCluster{})
+		return into(ctx, u, &f.clusters, &hubv1.MemberCluster{})
 	case "Placement":
-		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.Placement{})
+		return into[hubv1.PlacementObject](ctx, u, &f.placements, &hubv1.Placement{})
 	case "ClusterPlacement":
-		return into[hubv1.PlacementObject](u, &f.placements, &hubv1.ClusterPlacement{})
+		return into[hubv1.PlacementObject](ctx, u, &f.placements, &hubv1.ClusterPlacement{})
 	case "OverridePolicy":
-		return into[hubv1.OverridePolicyObject](u, &f.overrides, &hubv1.OverridePolicy{})
+		return into[hubv1.OverridePolicyObject](ctx, u, &f.overrides, &hubv1.OverridePolicy{})
 	case "ClusterOverridePolicy":
-		return into[hubv1.OverridePolicyObject](u, &f.overrides, &hubv1.ClusterOverridePolicy{})
+		return into[hubv1.OverridePolicyObject](ctx, u, &f.overrides, &hubv1.ClusterOverridePolicy{})
 	case "ResourceBinding":
-		return into[hubv1.BindingObject](u, &f.bindings, &hubv1.ResourceBinding{})
+		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ResourceBinding{})
 	case "ClusterResourceBinding":
-		return into[hubv1.BindingObject](u, &f.bindings, &hubv1.ClusterResourceBinding{})
+		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ClusterResourceBinding{})
 	}
 	return nil // what else the hub has does not decide where objects go
 }
 
-func into[T any](u *unstructured.Unstructured, list *[]T, typed T) error {
+func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, typed T) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
 		return err
 	}
-	if err := validate(context.Background(), u); err != nil {
+	if err := validate(ctx, u); err != nil {
 		return err
 	}
 	*list = append(*list, typed)
@@ -127,8 +127,8 @@ func (f *fleetFiles) said() string {
 }
 
 // fleet is one that has nothing but the files. An object without a namespace is cluster-scoped.
-func (f *fleetFiles) fleet(now time.Time, namespace string) (schedule.Fleet, []string) {
-	fleet := schedule.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
+func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []string) {
+	fleet := decide.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
 	for _, c := range f.clusters {
 		fleet.Clusters = append(fleet.Clusters, assumed(c, now))
 	}
@@ -141,11 +141,11 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (schedule.Fleet, []s
 	paths := f.scalePaths()
 	for _, u := range f.objects {
 		labelsOf(fleet.NamespaceLabels, u)
-		o := schedule.FleetObject{Object: u}
+		o := decide.FleetObject{Object: u}
 		id := o.Identity()
 		o.Binding, o.ScalePath = bindings[id], paths[id.GroupKind()]
 		if o.Binding != nil {
-			o.Refused = view.Refused(o.Binding, u)
+			o.HubRuns = view.Refused(o.Binding, u)
 		}
 		delete(bindings, id)
 		fleet.Objects = append(fleet.Objects, o)
@@ -211,7 +211,7 @@ func (f *fleetFiles) scalePaths() map[schema.GroupKind]string {
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
 // applyTo changes a fleet as applying the files to the hub would.
-func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
+func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
 	if len(f.bindings) > 0 {
 		return errBindings
 	}
@@ -243,7 +243,7 @@ func (f *fleetFiles) applyTo(fleet *schedule.Fleet, r *fleetReader) error {
 			return err
 		}
 		labelsOf(fleet.NamespaceLabels, u)
-		o := schedule.FleetObject{Object: u}
+		o := decide.FleetObject{Object: u}
 		if i, ok := places[o.Identity()]; ok {
 			o = fleet.Objects[i]
 			u.SetUID(o.Object.GetUID())
@@ -268,7 +268,7 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-func applyPlacement(fleet *schedule.Fleet, p hubv1.PlacementObject) {
+func applyPlacement(fleet *decide.Fleet, p hubv1.PlacementObject) {
 	for i, there := range fleet.Placements {
 		if there.GetNamespace() != p.GetNamespace() || there.GetName() != p.GetName() {
 			continue

@@ -17,7 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -49,8 +49,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 }
 
 // read reads the fleet, with the objects of all kinds that placements of the hub or of the files select.
-func (r *fleetReader) read(files *fleetFiles, now time.Time) (schedule.Fleet, error) {
-	fleet := schedule.Fleet{Now: now}
+func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
+	fleet := decide.Fleet{Now: now}
 	var members hubv1.MemberClusterList
 	if err := r.List(r.ctx, &members); err != nil {
 		if meta.IsNoMatchError(err) {
@@ -89,7 +89,7 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (schedule.Fleet, er
 	return fleet, nil
 }
 
-func (r *fleetReader) readPlacements(fleet *schedule.Fleet) error {
+func (r *fleetReader) readPlacements(fleet *decide.Fleet) error {
 	var everywhere hubv1.ClusterPlacementList
 	if err := r.unlessForbidden(r.List(r.ctx, &everywhere), "ClusterPlacements are not considered"); err != nil {
 		return fmt.Errorf("listing ClusterPlacements: %w", err)
@@ -107,7 +107,7 @@ func (r *fleetReader) readPlacements(fleet *schedule.Fleet) error {
 	return nil
 }
 
-func (r *fleetReader) readNamespaces(fleet *schedule.Fleet) error {
+func (r *fleetReader) readNamespaces(fleet *decide.Fleet) error {
 	fleet.NamespaceLabels = map[string]map[string]string{}
 	if r.namespace != "" {
 		var ns corev1.Namespace
@@ -127,8 +127,9 @@ func (r *fleetReader) readNamespaces(fleet *schedule.Fleet) error {
 	return nil
 }
 
-// readBindings reads those that are asked about, and counts the others if a placement asks how many objects each cluster has.
-func (r *fleetReader) readBindings(fleet *schedule.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
+// readBindings reads the bindings of the simulated objects. If a placement scores clusters by their number of objects,
+// it also counts all other bindings.
+func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
 	}
@@ -227,7 +228,7 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 }
 
 // readObjects reads the objects of a kind, of those that nothing divides the metadata alone.
-func (r *fleetReader) readObjects(fleet *schedule.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
+func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		r.notes = append(r.notes, fmt.Sprintf("the hub does not serve %s: objects of this kind are not considered", kind))
@@ -249,7 +250,7 @@ func (r *fleetReader) readObjects(fleet *schedule.Fleet, kind schema.GroupKind, 
 			return nil
 		}
 		for _, u := range page {
-			o := schedule.FleetObject{Object: u}
+			o := decide.FleetObject{Object: u}
 			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil {
 				continue
 			}
@@ -320,13 +321,14 @@ func (r *fleetReader) locate(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// complete adds to an object what decides on it beside its content. known are scale paths that the hub need not be asked for.
-func (r *fleetReader) complete(o *schedule.FleetObject, known map[schema.GroupKind]string) error {
+// complete adds to an object what decides on it beside its content. known are scale paths that the hub need not be
+// asked for.
+func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]string) error {
 	kind := o.Identity().GroupKind()
 	if o.Binding != nil {
-		o.Refused = view.Refused(o.Binding, o.Object)
+		o.HubRuns = view.Refused(o.Binding, o.Object)
 	} else if placement.HubWouldRun(kind, true) {
-		o.Refused = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
+		o.HubRuns = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
 	}
 	if path, ok := known[kind]; ok {
 		r.paths[kind] = path
@@ -344,8 +346,8 @@ func (r *fleetReader) complete(o *schedule.FleetObject, known map[schema.GroupKi
 	return nil
 }
 
-// hubRunsWorkloads asks what the hub asks itself: whether there are nodes, or a controller-manager that works. If that cannot be read, it is taken
-// for why an object has no binding.
+// hubRunsWorkloads asks what the hub asks itself: whether there are nodes, or a controller-manager that works. If that
+// cannot be read, it is taken for why an object has no binding.
 func (r *fleetReader) hubRunsWorkloads() bool {
 	if r.runs != nil {
 		return *r.runs

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-// lookEvery is how often an object is looked at while it is watched. Looking again and again survives whatever happens to hub and network.
+// lookEvery is how often an object is looked at while it is watched. Looking again and again survives whatever happens
+// to hub and network.
 const lookEvery = time.Second
 
 // clearScreen moves the cursor to the top and erases what is below.

@@ -83,7 +83,8 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 
 var errLed = errors.New("a hub is running that this cannot stop: end it, then run this again")
 
-// watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it lasts.
+// watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it
+// lasts.
 type watching struct {
 	free  time.Duration // how long nobody may take a free Lease
 	last  *holder

@@ -106,9 +106,11 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 }
 
 var (
-	errNoToken = errors.New("your kubeconfig has no bearer token, by which the hub knows who you are: make one, such as with " +
-		"'kubectl create token SERVICEACCOUNT --audience " + memberview.Audience + "', and pass it by --token-file")
-	errImpersonating = errors.New("your token does not say whom you impersonate: leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
+	errNoToken = errors.New("your kubeconfig has no bearer token, by which the hub knows who you are: " +
+		"make one, such as with 'kubectl create token SERVICEACCOUNT --audience " + memberview.Audience + "', " +
+		"and pass it by --token-file")
+	errImpersonating = errors.New("your token does not say whom you impersonate: " +
+		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
 // token is that of the file, or the one that the user's requests to the hub's API server carry.

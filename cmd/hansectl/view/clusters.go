@@ -37,7 +37,8 @@ type Cluster struct {
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
-	// Objects counts the hub objects that the cluster shall hold or has not yet given up; null if they could not be counted.
+	// Objects counts the hub objects that the cluster shall hold or has not yet given up; null if they could not be
+	// counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`

@@ -26,6 +26,8 @@ type Diff struct {
 type ClusterDiff struct {
 	Cluster string `json:"cluster"`
 	Differs bool   `json:"differs"`
+	// Unadopted is true if the object on the cluster is not Hanse's. The difference is what taking it over would change.
+	Unadopted bool `json:"unadopted,omitempty"`
 	// Diff is unified, and empty if nothing differs.
 	Diff string `json:"diff,omitempty"`
 	// Refused says why the hub would write nothing now, although there is a difference or may be one.
@@ -39,7 +41,7 @@ const contextLines = 3
 
 // DiffOf compares what the hub answered of one cluster, or says why it did not.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
-	out := ClusterDiff{Cluster: cluster, Refused: answer.Refused}
+	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}
 	switch {
 	case err != nil:
 		out.Error = err.Error()
@@ -55,8 +57,13 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 		var after []string
 		if after, err = lines(answer.After); err == nil {
 			name := cluster + "/" + id.Kind + "/" + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+			there := "on the cluster"
+			if answer.Unadopted {
+				there = "on the cluster, not Hanse's"
+			}
 			out.Diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-				A: before, B: after, FromFile: name, ToFile: name, FromDate: "on the cluster", ToDate: "as the hub would have it", Context: contextLines,
+				A: before, B: after, Context: contextLines,
+				FromFile: name, FromDate: there, ToFile: name, ToDate: "as the hub would have it",
 			})
 		}
 	}

@@ -50,6 +50,18 @@ func TestDiff(t *testing.T) {
 +kind: Prometheus
 `},
 		},
+		"what is not Hanse's is headed so": {
+			memberview.DiffAnswer{Before: prometheus(1), After: prometheus(3), Unadopted: true}, nil,
+			ClusterDiff{Cluster: "cn-sha-1", Unadopted: true, Differs: true, Diff: `--- cn-sha-1/Prometheus/monitoring/web	on the cluster, not Hanse's
++++ cn-sha-1/Prometheus/monitoring/web	as the hub would have it
+@@ -5,4 +5,4 @@
+   namespace: monitoring
+ spec:
+   note: ""
+-  replicas: 1
++  replicas: 3
+`},
+		},
 		"what cannot be said is an error": {
 			memberview.DiffAnswer{Before: prometheus(3), Refused: &memberview.Reason{Reason: hubv1.ReasonOverrideInvalid, Message: "no such path"}}, nil,
 			ClusterDiff{Cluster: "cn-sha-1", Error: "OverrideInvalid: no such path"},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/placement"
 	dividing "github.com/hanse-dev/hanse/replicas"
 )
@@ -146,14 +146,14 @@ type Share struct {
 }
 
 // Explain tells of a replay. cluster is the one that is asked about, empty for all.
-func Explain(live schedule.Live, replay schedule.Replayed, cluster string) Explanation {
-	id := hubv1.ObjectOf(live.Binding)
-	status := live.Binding.BindingStatus()
+func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
+	id := hubv1.ObjectOf(in.Binding)
+	status := in.Binding.BindingStatus()
 	e := Explanation{
-		Object: objectOf(id, live.Object), cluster: cluster,
+		Object: objectOf(id, in.Object.Template), cluster: cluster,
 		Scheduled:   Said{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
-		Differences: differences(live.Binding.BindingSpec(), &replay.Spec),
-		NotFollowed: notFollowed(live, replay), Notes: notes(live, replay),
+		Differences: differences(in.Binding.BindingSpec(), &replay.Spec),
+		NotFollowed: notFollowed(in, replay), Notes: notes(in, replay),
 		AffinityGroup: replay.Decision.Group, Missing: replay.Decision.Missing,
 	}
 	e.Same = len(e.Differences) == 0
@@ -171,7 +171,7 @@ func Explain(live schedule.Live, replay schedule.Replayed, cluster string) Expla
 			e.Withdrawing++
 		}
 	}
-	e.Clusters = explainedClusters(live, replay)
+	e.Clusters = explainedClusters(in, replay)
 	if w := replay.Choice.Winner; w != nil && w.PlacementSpec().Spread != nil {
 		for _, s := range replay.Trace.Steps {
 			e.Spread = append(e.Spread, SpreadStep(s))
@@ -191,9 +191,9 @@ func kindOf(p hubv1.PlacementObject) string {
 	return "Placement"
 }
 
-func notFollowed(live schedule.Live, replay schedule.Replayed) []NotFollowed {
+func notFollowed(in decide.Input, replay decide.Replayed) []NotFollowed {
 	var out []NotFollowed
-	selectable := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(live.Binding), Labels: live.Object.GetLabels(), NamespaceLabels: live.NamespaceLabels}
+	selectable := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(in.Binding), Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels}
 	for _, p := range replay.Choice.Others {
 		out = append(out, NotFollowed{nameOf(p), placement.WhyNotFollowed(selectable, replay.Choice.Winner, p)})
 	}
@@ -256,12 +256,12 @@ func isEvicting(spec *hubv1.BindingSpec, cluster string) bool {
 	return t != nil && t.State == hubv1.TargetEvicting
 }
 
-func explainedClusters(live schedule.Live, replay schedule.Replayed) []ExplainedCluster {
+func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedCluster {
 	if replay.Input == nil {
 		return nil
 	}
 	regions := map[string]string{}
-	for _, m := range live.Clusters {
+	for _, m := range in.Facts.Clusters {
 		regions[m.Name] = region(m)
 	}
 	traces := map[string]placement.ClusterTrace{}
@@ -315,7 +315,7 @@ func explainedClusters(live schedule.Live, replay schedule.Replayed) []Explained
 	return out
 }
 
-func divisionOf(d *schedule.ReplayedDivision) *ExplainedDivision {
+func divisionOf(d *decide.ReplayedDivision) *ExplainedDivision {
 	if d == nil {
 		return nil
 	}
@@ -337,22 +337,21 @@ func limited(n int64) *int64 {
 }
 
 // notes say what of the decision only the hub knows.
-func notes(live schedule.Live, replay schedule.Replayed) []string {
+func notes(in decide.Input, replay decide.Replayed) []string {
 	w := replay.Choice.Winner
 	if w == nil {
 		return nil
 	}
 	var out []string
 	spec := w.PlacementSpec()
-	if NeedsCounts(w) && live.Objects == nil {
+	if NeedsCounts(w) && in.Objects == nil {
 		out = append(out, "the objects of each cluster could not be counted: the score FewestObjects counts 0 for each")
 	}
-	by := spec.Replicas.Way().By
-	if spec.Replicas.Divides() && (by == hubv1.DivideByCapacity || by == hubv1.DivideByPack) {
+	if decide.DividesByCapacity(spec) {
 		out = append(out, "capacities are what the clusters say now: the hub waits 5 minutes before it believes a change of more than a tenth")
 	}
-	kind := hubv1.ObjectOf(live.Binding).GroupKind()
-	if NeedsScalePath(w, kind) && live.ScalePath == "" {
+	kind := hubv1.ObjectOf(in.Binding).GroupKind()
+	if NeedsScalePath(w, kind) && in.Object.ScalePath == "" {
 		out = append(out, "no scale path was read from the kind's definition")
 	}
 	if placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
@@ -374,7 +373,8 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused says whether the hub itself would act on the object's kind. Whether it runs workloads is known from what it has said.
+// Refused says whether the hub itself would act on the object's kind. Whether it runs workloads is known from what it
+// has said.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
 	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // decision is what the hub holds, and what is asked.
@@ -25,17 +25,20 @@ type decision struct {
 
 func (d decision) explain() Explanation {
 	object := &unstructured.Unstructured{Object: integers(d.Object).(map[string]any)}
-	live := schedule.Live{Object: object, Binding: d.Binding, Now: now, Objects: d.Counts, Refused: Refused(d.Binding, object)}
+	in := decide.Input{
+		Object:  decide.Object{ID: decide.IdentityOf(object), Template: object, HubRuns: Refused(d.Binding, object)},
+		Binding: d.Binding, Now: now, Objects: d.Counts,
+	}
 	for i := range d.Placements {
-		live.Placements = append(live.Placements, &d.Placements[i])
+		in.Facts.Placements = append(in.Facts.Placements, &d.Placements[i])
 	}
 	for i := range d.ClusterPlacements {
-		live.Placements = append(live.Placements, &d.ClusterPlacements[i])
+		in.Facts.Placements = append(in.Facts.Placements, &d.ClusterPlacements[i])
 	}
 	for i := range d.Clusters {
-		live.Clusters = append(live.Clusters, &d.Clusters[i])
+		in.Facts.Clusters = append(in.Facts.Clusters, &d.Clusters[i])
 	}
-	return Explain(live, live.Replay(), d.Cluster)
+	return Explain(in, decide.Replay(in), d.Cluster)
 }
 
 func readDecision(t *testing.T, path string) decision {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/overrides"
 )
@@ -42,23 +42,23 @@ type FieldRow struct {
 	Managers []string `json:"managers,omitempty"`
 }
 
-// FieldsOf explains the object for a cluster, from what the hub holds, policies that may speak of the object among it, and the copy there, if that
-// is known.
-func FieldsOf(live schedule.Live, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
+// FieldsOf explains the object for a cluster, from what the hub holds, policies that may speak of the object among it,
+// and the copy there, if that is known.
+func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
-	r := renderer{in: RenderInput{Object: live.Object, Binding: live.Binding.BindingSpec()}}
+	r := renderer{in: RenderInput{Object: in.Object.Template, Binding: in.Binding.BindingSpec()}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
 	if err != nil {
 		out.Error = err.Error()
 		return out
 	}
-	object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(live.Binding), Labels: live.Object.GetLabels(), NamespaceLabels: live.NamespaceLabels}
+	object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(in.Binding), Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels}
 	matching, err := overrides.Matching(policies, object)
 	if err != nil {
 		out.Error = err.Error()
 		return out
 	}
-	prepared, err := overrides.Prepare(live.Object, nil)
+	prepared, err := overrides.Prepare(in.Object.Template, nil)
 	if err != nil {
 		out.Error = err.Error()
 		return out
@@ -76,7 +76,7 @@ func FieldsOf(live schedule.Live, policies []hubv1.OverridePolicyObject, cluster
 		}
 		out.Fields = append(out.Fields, row.managed(onMember, result.Manifest))
 	}
-	for _, pointer := range leftToMember(live) {
+	for _, pointer := range leftToMember(in) {
 		row := FieldRow{Field: pointer, SetBy: "memberOwnedFields"}
 		if onMember != nil {
 			if v, there, err := unstructured.NestedFieldNoCopy(onMember.Object, content.Steps(pointer)...); there && err == nil {
@@ -88,7 +88,7 @@ func FieldsOf(live schedule.Live, policies []hubv1.OverridePolicyObject, cluster
 	for _, s := range result.Skipped {
 		out.Skipped = append(out.Skipped, fmt.Sprintf("%s: %s %s", author(overrides.Author{Rule: s.Rule}), s.Path, s.Reason))
 	}
-	out.Digest = digestOf(live, cluster.Name, onMember)
+	out.Digest = digestOf(in, cluster.Name, onMember)
 	return out
 }
 
@@ -99,16 +99,17 @@ func (f FieldRow) managed(onMember, manifest *unstructured.Unstructured) FieldRo
 	return f
 }
 
-// leftToMember are the fields that the object's placement leaves to members; what the binding has kept of it counts if it is gone.
-func leftToMember(live schedule.Live) []string {
-	if ref := live.Binding.BindingSpec().PlacementRef; ref != nil {
-		for _, p := range live.Placements {
+// leftToMember are the fields that the object's placement leaves to members; what the binding has kept of it counts if
+// it is gone.
+func leftToMember(in decide.Input) []string {
+	if ref := in.Binding.BindingSpec().PlacementRef; ref != nil {
+		for _, p := range in.Facts.Placements {
 			if p.GetUID() == ref.UID {
 				return p.PlacementSpec().Apply.MemberOwnedFields
 			}
 		}
 	}
-	return hubv1.LastSettings(live.Binding).Apply.MemberOwnedFields
+	return hubv1.LastSettings(in.Binding).Apply.MemberOwnedFields
 }
 
 // author is such as OverridePolicy/metrics-by-region (shanghai-is-busy).
@@ -133,13 +134,13 @@ func valueOf(v overrides.FieldValue, secret bool) string {
 	return string(text)
 }
 
-func digestOf(live schedule.Live, cluster string, onMember *unstructured.Unstructured) string {
-	row := live.Binding.BindingStatus().Row(cluster)
+func digestOf(in decide.Input, cluster string, onMember *unstructured.Unstructured) string {
+	row := in.Binding.BindingStatus().Row(cluster)
 	if row == nil || row.Digest == "" {
 		return ""
 	}
 	text := fmt.Sprintf("confirmed %s at hub generation %d", row.Digest, row.Generation)
-	if now := live.Object.GetGeneration(); now != 0 {
+	if now := in.Object.Template.GetGeneration(); now != 0 {
 		text += fmt.Sprintf(" of %d", now)
 	}
 	if onMember == nil {

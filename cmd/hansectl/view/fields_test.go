@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // field is what the hub and one member hold.
@@ -41,9 +41,12 @@ func TestFieldsRead(t *testing.T) {
 			if err := yaml.UnmarshalStrict(raw, &f); err != nil {
 				t.Fatal(err)
 			}
-			live := schedule.Live{Object: &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}, Binding: f.Binding, Clusters: []*hubv1.MemberCluster{f.Cluster}}
+			in := decide.Input{
+				Object:  decide.Object{Template: &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}},
+				Binding: f.Binding, Facts: decide.Facts{Clusters: []*hubv1.MemberCluster{f.Cluster}},
+			}
 			for i := range f.Placements {
-				live.Placements = append(live.Placements, &f.Placements[i])
+				in.Facts.Placements = append(in.Facts.Placements, &f.Placements[i])
 			}
 			var policies []hubv1.OverridePolicyObject
 			for i := range f.Overrides {
@@ -56,7 +59,7 @@ func TestFieldsRead(t *testing.T) {
 			if f.OnMember != nil {
 				onMember = &unstructured.Unstructured{Object: integers(f.OnMember).(map[string]any)}
 			}
-			fields := FieldsOf(live, policies, f.Cluster, onMember)
+			fields := FieldsOf(in, policies, f.Cluster, onMember)
 			fields.Note = f.Note
 			var text bytes.Buffer
 			fields.write(&text)

@@ -36,7 +36,8 @@ type Surroundings struct {
 	NamespaceLabels map[string]string
 }
 
-// WhyNot says why an object has no binding, as far as that can be seen from outside the hub. It asks the hub's own rules.
+// WhyNot says why an object has no binding, as far as that can be seen from outside the hub. It asks the hub's own
+// rules.
 func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around Surroundings) *NotFederated {
 	switch {
 	case id.Group == hubv1.GroupVersion.Group:

@@ -180,8 +180,8 @@ func (r Renderings) Failed() []Rendering {
 	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c Rendering) bool { return c.Error == "" })
 }
 
-// Write writes the manifests as documents of YAML, each after a comment that says what made it. Clusters without one have the comment alone, but for those that
-// failed.
+// Write writes the manifests as documents of YAML, each after a comment that says what made it. An excluded cluster
+// has the comment alone. A cluster that failed has nothing.
 func (r Renderings) Write(w io.Writer, _ time.Time) {
 	for _, c := range r.Clusters {
 		switch {
@@ -197,7 +197,9 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// made reads `5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...`.
+// made reads such as
+//
+//	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 func (c Rendering) made() string {
 	var parts []string
 	for _, d := range c.Divided {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // Simulation is what `simulate` shows: where a fleet comes to rest as it is, and where with changes.
@@ -88,8 +88,9 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate tells two settlements apart. before is nil if what the bindings said at the beginning is what after is compared with.
-func Simulate(before, after *schedule.Settlement, changes, notes []string, all bool) Simulation {
+// Simulate tells two settlements apart. before is nil if what the bindings said at the beginning is what after is
+// compared with.
+func Simulate(before, after *decide.Settlement, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: notes, Objects: []SimulatedObject{}, all: all}
 	past := pastOf(before, after)
 	away := awayIn(after.Clusters())
@@ -142,14 +143,14 @@ func Simulate(before, after *schedule.Settlement, changes, notes []string, all b
 
 // past is what a simulation is compared with.
 type past struct {
-	outcomes map[hubv1.ObjectIdentity]schedule.Outcome
+	outcomes map[hubv1.ObjectIdentity]decide.Outcome
 	index    map[hubv1.ObjectIdentity]int
 	clusters []*hubv1.MemberCluster
 	away     map[string]bool
 }
 
-func pastOf(before, after *schedule.Settlement) past {
-	p := past{outcomes: map[hubv1.ObjectIdentity]schedule.Outcome{}, index: map[hubv1.ObjectIdentity]int{}}
+func pastOf(before, after *decide.Settlement) past {
+	p := past{outcomes: map[hubv1.ObjectIdentity]decide.Outcome{}, index: map[hubv1.ObjectIdentity]int{}}
 	if before == nil {
 		for i := range after.Outcomes {
 			p.outcomes[after.Object(i).Identity()] = recorded(after.Object(i).Binding)
@@ -165,8 +166,8 @@ func pastOf(before, after *schedule.Settlement) past {
 }
 
 // recorded is what a binding says of itself.
-func recorded(b hubv1.BindingObject) schedule.Outcome {
-	o := schedule.Outcome{Binding: b}
+func recorded(b hubv1.BindingObject) decide.Outcome {
+	o := decide.Outcome{Binding: b}
 	if b == nil {
 		return o
 	}
@@ -181,14 +182,14 @@ func recorded(b hubv1.BindingObject) schedule.Outcome {
 func awayIn(clusters []*hubv1.MemberCluster) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range clusters {
-		if schedule.IsAway(c) {
+		if decide.IsAway(c) {
 			out[c.Name] = true
 		}
 	}
 	return out
 }
 
-func followed(o schedule.Outcome) string {
+func followed(o decide.Outcome) string {
 	if o.Binding == nil || o.Binding.BindingSpec().PlacementRef == nil {
 		return ""
 	}
@@ -199,7 +200,7 @@ func followed(o schedule.Outcome) string {
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
 }
 
-func targetsOf(o schedule.Outcome) []SimulatedTarget {
+func targetsOf(o decide.Outcome) []SimulatedTarget {
 	out := []SimulatedTarget{}
 	if o.Binding == nil {
 		return out
@@ -213,12 +214,12 @@ func targetsOf(o schedule.Outcome) []SimulatedTarget {
 	return out
 }
 
-func saidOf(o schedule.Outcome) Said {
+func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
 // roomless is how many replicas of an object have no room.
-func roomless(s *schedule.Settlement, i int) int64 {
+func roomless(s *decide.Settlement, i int) int64 {
 	if b := s.Outcomes[i].Binding; b == nil || b.BindingSpec().Division == nil {
 		return 0
 	}
@@ -315,7 +316,7 @@ func (s *SimulationSummary) add(o SimulatedObject) {
 func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
 
 // Underway is how many objects are not where they come to rest.
-func Underway(s *schedule.Settlement) int {
+func Underway(s *decide.Settlement) int {
 	n := 0
 	for i, o := range s.Outcomes {
 		if !sameTargets(targetsOf(recorded(s.Object(i).Binding)), targetsOf(o)) {

@@ -1,5 +1,5 @@
-// Package view says what the commands show: it turns what was read from the hub into values with stable JSON fields, and
-// these into text.
+// Package view says what the commands show: it turns what was read from the hub into values with stable JSON fields,
+// and these into text.
 //
 // It reads no server and no clock. Text from members is shown without control characters.
 package view

@@ -25,7 +25,7 @@ type UnplacedCluster struct {
 }
 
 // keptAway are the reasons for which a cluster that a placement selects does not get an object, in words for one
-// cluster. Those for counts of clusters are in hub/schedule.
+// cluster. Those for counts of clusters are in package decide.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",

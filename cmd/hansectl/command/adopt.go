@@ -1,0 +1,207 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// adoption is one run of adopt.
+type adoption struct {
+	hub      *hub
+	window   window
+	out      output
+	clusters []string
+
+	overwrite, dryRun, yes bool
+}
+
+func newAdopt(h *hub) *cobra.Command {
+	a := &adoption{hub: h}
+	cmd := &cobra.Command{
+		Use:   "adopt (KIND NAME | KIND/NAME)",
+		Short: "Take over an object that is on members already",
+		Long: `Take over an object that is on members already and that the hub did not create. First it is shown what would
+change, and you are asked.
+
+An object is taken over if nothing in it would change, as apply.adoption: IfNoDiff of a placement does it. With
+--overwrite it gets the hub's values in any case, as with apply.adoption: Always. That holds for this object alone, and
+for this once. From then on the object is a copy, which the hub keeps as it wants it. It is remembered as adopted:
+deletion.adopted of the placement says what becomes of it at the end.
+
+Each object is taken over as it was shown. One that was made anew since stays.
+
+You need the verb adopt on the MemberClusters, and update on the hub object. The exit code is 1 if an object is not
+taken over, or would not be.`,
+		Example: `  # What is there, and what would change
+  hansectl adopt deployment/web -n shop --dry-run
+
+  # Take it over on one cluster
+  hansectl adopt deployment/web -n shop --cluster eu-fra-1
+
+  # What differs, and then the hub's values
+  hansectl diff deployment/web -n shop
+  hansectl adopt deployment/web -n shop --overwrite`,
+		Args:              objectArguments,
+		ValidArgsFunction: h.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.out.check(cmd); err != nil {
+				return err
+			}
+			if a.out.format != "" && !a.dryRun && !a.yes {
+				return usageError(cmd, errors.New("--output needs --dry-run or --yes"))
+			}
+			kind, name := kindAndName(args)
+			return a.run(cmd.Context(), kind, name)
+		},
+	}
+	a.out.addTo(cmd)
+	a.window.addTo(cmd.Flags())
+	cmd.Flags().StringSliceVar(&a.clusters, "cluster", nil, "Take it over on this cluster alone. Can be repeated.")
+	cmd.Flags().BoolVar(&a.overwrite, "overwrite", false, "Take over what differs, too, and write the hub's values.")
+	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "Show what would be done, and do nothing.")
+	cmd.Flags().BoolVar(&a.yes, "yes", false, "Do not ask.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
+	return cmd
+}
+
+func (a *adoption) run(ctx context.Context, kind, name string) error {
+	c, err := a.hub.reader(&a.window)
+	if err != nil {
+		return err
+	}
+	id, _, err := a.hub.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	clusters, err := sentTo(id, binding, a.clusters)
+	if err != nil {
+		return err
+	}
+	views, err := a.window.open(ctx, a.hub, c)
+	if err != nil {
+		return err
+	}
+	found := view.Adoption{Object: memberview.ObjectOf(id)}
+	for _, cluster := range clusters {
+		there := view.ClusterAdoption{Cluster: cluster}
+		if len(a.clusters) == 0 && holdsCopy(binding, cluster) {
+			there.State = memberview.AdoptCopy
+		}
+		found.Clusters = append(found.Clusters, there)
+	}
+	a.ask(ctx, views, found, func(c view.ClusterAdoption) bool { return c.State == "" })
+	if a.out.format == "" {
+		if err := a.out.print(a.hub.streams.Out, found); err != nil {
+			return err
+		}
+	}
+	possible := adoptable(found)
+	if a.dryRun || len(possible) == 0 {
+		return errors.Join(a.printFormatted(found), left(found))
+	}
+	if err := a.hub.confirm(a.yes, "%s", a.aboutToAdopt(possible)); err != nil {
+		return err
+	}
+	asked := func(c view.ClusterAdoption) bool { return slices.Contains(possible, c.Cluster) }
+	a.ask(ctx, views, found, asked)
+	if a.out.format == "" {
+		taken := view.Adoption{Object: found.Object}
+		for _, c := range found.Clusters {
+			if asked(c) {
+				taken.Clusters = append(taken.Clusters, c)
+			}
+		}
+		taken.Write(a.hub.streams.Out, time.Now())
+	}
+	return errors.Join(a.printFormatted(found), left(found))
+}
+
+// holdsCopy says that the hub has confirmed its copy on the cluster, which is not asked for then.
+func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
+	row := binding.BindingStatus().Row(cluster)
+	return row != nil && row.Applied == metav1.ConditionTrue && row.UID != "" && row.Reason != hubv1.ReasonInSync
+}
+
+// ask asks about the objects on these clusters, and takes over the ones that can be.
+func (a *adoption) ask(ctx context.Context, views *views, found view.Adoption, which func(view.ClusterAdoption) bool) {
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(askedAtOnce)
+	for i := range found.Clusters {
+		there := &found.Clusters[i]
+		if !which(*there) {
+			continue
+		}
+		asking.Go(func() error {
+			request := memberview.AdoptRequest{Object: found.Object, Adoption: hubv1.AdoptionIfNoDiff, UID: there.UID}
+			if a.overwrite {
+				request.Adoption = hubv1.AdoptionAlways
+			}
+			there.AdoptAnswer = memberview.AdoptAnswer{}
+			err := views.ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
+			if err != nil {
+				there.Error = err.Error()
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // each cluster has its own error
+}
+
+// adoptable are the clusters with an object that can be taken over.
+func adoptable(found view.Adoption) []string {
+	var clusters []string
+	for _, c := range found.Clusters {
+		if c.State == memberview.AdoptPossible {
+			clusters = append(clusters, c.Cluster)
+		}
+	}
+	return clusters
+}
+
+func (a *adoption) aboutToAdopt(clusters []string) string {
+	how := "Nothing in them changes."
+	if len(clusters) == 1 {
+		how = "Nothing in it changes."
+	}
+	if a.overwrite {
+		how = "The hub's values are written."
+	}
+	return fmt.Sprintf("This takes over %s: %s. %s", counted(len(clusters), "object"), strings.Join(clusters, ", "), how)
+}
+
+func (a *adoption) printFormatted(found view.Adoption) error {
+	if a.out.format == "" {
+		return nil
+	}
+	return a.out.print(a.hub.streams.Out, found)
+}
+
+// left is the error for objects that are not taken over.
+func left(found view.Adoption) error {
+	objects, unknown := found.Left()
+	var errs []error
+	if objects > 0 {
+		errs = append(errs, fmt.Errorf(
+			"%s not taken over: WHY says why, and hansectl diff shows differences", counted(objects, "object")))
+	}
+	if unknown > 0 {
+		errs = append(errs, fmt.Errorf("%s could not be asked", counted(unknown, "cluster")))
+	}
+	return errors.Join(errs...)
+}

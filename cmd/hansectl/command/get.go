@@ -1,0 +1,210 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// get is one run of the command.
+type get struct {
+	hub      *hub
+	window   window
+	out      output
+	clusters []string
+	all      bool
+	limit    int
+}
+
+func newGet(h *hub) *cobra.Command {
+	g := &get{hub: h}
+	cmd := &cobra.Command{
+		Use:   "get (KIND [NAME] | KIND/NAME)",
+		Short: "Show the copies of objects as they are on the members",
+		Long: `Show the copies of hub objects of a kind as they are on the members, read through the hub.
+
+Only copies are shown: objects of a member that no hub object stands for are not. HEALTH and READY are as the hub last
+heard of them; -o json and -o yaml have each object as the member has it now. Values of Secrets are not shown.
+
+The exit code is 1 if a cluster could not be asked.`,
+		Example: `  # The Deployments of a namespace on every cluster
+  hansectl get deployments -n shop
+
+  # One object on one cluster, as it is there
+  hansectl get deployment/web -n shop --cluster eu-fra-1 -o yaml
+
+  # Replicas by cluster
+  hansectl get deployments -n shop -o jsonpath='{range .items[*]}{.cluster} {.object.spec.replicas}{"\n"}{end}'`,
+		Args:              kindAndPerhapsName,
+		ValidArgsFunction: h.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := g.out.check(cmd); err != nil {
+				return err
+			}
+			kind, name := args[0], ""
+			if strings.Contains(kind, "/") || len(args) == 2 {
+				kind, name = kindAndName(args)
+			}
+			switch {
+			case g.all && name != "":
+				return usageError(cmd, errors.New("a name and --all-namespaces exclude each other"))
+			case g.limit < 1:
+				return usageError(cmd, errors.New("--limit is at least 1"))
+			}
+			return g.run(cmd.Context(), kind, name)
+		},
+	}
+	g.out.addNamedTo(cmd)
+	g.window.addTo(cmd.Flags())
+	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "The objects of all namespaces.")
+	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
+	cmd.Flags().IntVar(&g.limit, "limit", 50, "How many objects are shown, at most.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
+	clusters := h.deprecated(newClusters(h), "get clusters")
+	clusters.Hidden = true
+	cmd.AddCommand(clusters)
+	return cmd
+}
+
+// kindAndPerhapsName checks the arguments of get: a kind is required, a name is optional.
+func kindAndPerhapsName(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && strings.Count(args[0], "/") < 2 {
+		return nil
+	}
+	return objectArguments(cmd, args)
+}
+
+func (g *get) run(ctx context.Context, kind, name string) error {
+	c, err := g.hub.reader(&g.window)
+	if err != nil {
+		return err
+	}
+	id, _, err := g.hub.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	bindings, err := g.bindings(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	var found view.Copies
+	if found.More = max(0, len(bindings)-g.limit); found.More > 0 {
+		fmt.Fprintf(g.hub.streams.ErrOut, "warning: %s not shown: see --limit\n", counted(found.More, "more object"))
+		bindings = bindings[:g.limit]
+	}
+	byCluster := g.targets(bindings)
+	if len(byCluster) > 0 {
+		views, err := g.window.open(ctx, g.hub, c)
+		if err != nil {
+			return err
+		}
+		g.read(ctx, views, byCluster, &found)
+	}
+	found.Sort()
+	if err := g.out.print(g.hub.streams.Out, found); err != nil {
+		return err
+	}
+	for _, n := range found.NotAsked {
+		fmt.Fprintf(g.hub.streams.ErrOut, "error: %s: %s\n", n.Cluster, n.Note)
+	}
+	if n := len(found.NotAsked); n > 0 {
+		return fmt.Errorf("%s could not be asked", counted(n, "cluster"))
+	}
+	return nil
+}
+
+// bindings are those of the objects of the kind: of one name, of a namespace, or of all.
+func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) ([]hubv1.BindingObject, error) {
+	if id.Name != "" {
+		binding, err := readBinding(ctx, c, id)
+		if err == nil && binding == nil {
+			err = fmt.Errorf("%s is on no cluster: see hansectl status", id)
+		}
+		return []hubv1.BindingObject{binding}, err
+	}
+	var out []hubv1.BindingObject
+	keep := func(b hubv1.BindingObject) {
+		if hubv1.ObjectOf(b).GroupKind() == id.GroupKind() {
+			out = append(out, b.DeepCopyObject().(hubv1.BindingObject))
+		}
+	}
+	var err error
+	switch {
+	case id.Namespace == "":
+		err = eachClusterBinding(ctx, c, keep)
+	case g.all:
+		err = eachBindingIn(ctx, c, "", keep)
+	default:
+		err = eachBindingIn(ctx, c, id.Namespace, keep)
+	}
+	slices.SortFunc(out, func(a, b hubv1.BindingObject) int {
+		return strings.Compare(hubv1.ObjectOf(a).String(), hubv1.ObjectOf(b).String())
+	})
+	return out, err
+}
+
+// targets are the bindings by the clusters that hold their objects.
+func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.BindingObject {
+	out := map[string][]hubv1.BindingObject{}
+	for _, b := range bindings {
+		for _, t := range b.BindingSpec().Clusters {
+			if len(g.clusters) == 0 || slices.Contains(g.clusters, t.Name) {
+				out[t.Name] = append(out[t.Name], b)
+			}
+		}
+	}
+	return out
+}
+
+// read asks each cluster for its copies.
+func (g *get) read(ctx context.Context, views *views, byCluster map[string][]hubv1.BindingObject, found *view.Copies) {
+	var mu sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for cluster, bindings := range byCluster {
+		asking.Go(func() error {
+			copies, err := readCopies(ctx, views, cluster, bindings)
+			mu.Lock()
+			defer mu.Unlock()
+			found.Items = append(found.Items, copies...)
+			if err != nil {
+				found.NotAsked = append(found.NotAsked, view.ClusterNote{Cluster: cluster, Note: err.Error()})
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // each cluster has its own error
+}
+
+// readCopies asks a cluster for one copy after the other. The first error ends that, unless it is a refusal, which may
+// be about one object alone.
+func readCopies(
+	ctx context.Context, views *views, cluster string, bindings []hubv1.BindingObject,
+) (copies []view.MemberCopy, refusal error) {
+	for _, b := range bindings {
+		id := hubv1.ObjectOf(b)
+		request, answer := memberview.CopyRequest{Object: memberview.ObjectOf(id)}, memberview.CopyAnswer{}
+		err := views.ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
+		switch {
+		case apierrors.IsForbidden(err):
+			refusal = err // of this object, or of all
+			continue
+		case err != nil:
+			return copies, err
+		}
+		copies = append(copies, view.CopyOf(cluster, b, answer))
+	}
+	return copies, refusal
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
+	fresh(t)
+	aHubRan(t, time.Now())
+	_, binding := settings(t)
+	apply(t, onHub, binding)
+	binding.Status.Clusters = []hubv1.ClusterRow{{
+		Name: "ap-se-1", UID: "copy", Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied,
+		Health: hubv1.HealthHealthy, LastTransitionTime: ptr.To(metav1.Now()),
+	}}
+	must(t, onHub.Status().Update(t.Context(), binding))
+	away := false
+	h := newPlayedHub(t, func(cluster, what string, body []byte) (any, error) {
+		var in memberview.CopyRequest
+		switch err := json.Unmarshal(body, &in); {
+		case err != nil:
+			return nil, err
+		case what != memberview.Copy || in.Object.Name != "settings" || in.Object.Namespace != "shop":
+			return nil, errors.New("that was not asked for")
+		case cluster == "ap-se-1":
+			return memberview.CopyAnswer{Object: map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"colour": "red"},
+				"metadata": map[string]any{
+					"namespace": "shop", "name": "settings", "managedFields": []any{map[string]any{"manager": "hanse"}},
+					"creationTimestamp": time.Now().Add(-5 * time.Hour).UTC().Format(time.RFC3339),
+				},
+			}}, nil
+		case away:
+			return nil, errors.New("the cluster is not connected")
+		}
+		missing := &memberview.Reason{Reason: hubv1.ReasonMissing, Message: "it is not there"}
+		return memberview.CopyAnswer{Refused: missing}, nil
+	})
+	const header = "CLUSTER    NAMESPACE   NAME       HEALTH    READY   AGE   WHY"
+	for name, args := range map[string][]string{
+		"by kind": {"configmaps", "-n", "shop"}, "by name": {"cm/settings", "-n", "shop"}, "of all namespaces": {"cm", "-A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := h.hansectl(append([]string{"get"}, args...)...)
+			must(t, err)
+			wants(t, out, header, "ap-se-1    shop        settings   Healthy   -       5h",
+				"cn-sha-1   shop        settings   -         -       -     Missing: it is not there")
+		})
+	}
+	t.Run("one cluster alone, as JSON", func(t *testing.T) {
+		h.took()
+		out, err := h.hansectl("get", "cm", "-n", "shop", "--cluster", "ap-se-1", "-o", "json")
+		must(t, err)
+		var shown view.Copies
+		must(t, json.Unmarshal([]byte(out), &shown))
+		if len(shown.Items) != 1 || !strings.Contains(out, `"colour": "red"`) || strings.Contains(out, "managedFields") {
+			t.Errorf("got %s", out)
+		}
+		if asked := h.took(); asked != "[ap-se-1 copy]" {
+			t.Errorf("asked %s", asked)
+		}
+	})
+	t.Run("by name", func(t *testing.T) {
+		out, err := h.hansectl("get", "cm", "-n", "shop", "-o", "name")
+		must(t, err)
+		if out != "configmap/settings\n" {
+			t.Errorf("got %q", out)
+		}
+	})
+	t.Run("a cluster that does not answer is named, and the others are shown", func(t *testing.T) {
+		away = true
+		out, err := h.hansectl("get", "cm", "-n", "shop")
+		refused(t, err, "1 cluster could not be asked")
+		wants(t, out, "ap-se-1   shop        settings", "error: cn-sha-1: the cluster is not connected")
+	})
+	t.Run("a kind without copies says so", func(t *testing.T) {
+		out, err := h.hansectl("get", "secrets", "-n", "shop")
+		must(t, err)
+		wants(t, out, "No copies found")
+		_, err = h.hansectl("get", "cm/other", "-n", "shop")
+		refused(t, err, "is on no cluster: see hansectl status")
+	})
+	t.Run("get clusters is the old name of clusters", func(t *testing.T) {
+		out, err := hansectl(t, "get", "clusters")
+		must(t, err)
+		wants(t, out, "hansectl get clusters is deprecated", "No members")
+	})
+}

@@ -1,0 +1,41 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// usageTemplate is cobra's, with a line in the place of the flags that every command takes.
+const usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
+
+Aliases:
+  {{.NameAndAliases}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Available Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .LocalNonPersistentFlags.HasAvailableFlags}}
+
+Flags:
+{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more information about a command.{{else}}
+{{end}}
+Use "{{.Root.CommandPath}} options" for a list of global flags, which every command takes.
+`
+
+const optionsTemplate = `These flags can be passed to any command:
+
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
+`
+
+func newOptions() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "options",
+		Short: "List the global flags, which every command takes",
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Usage() },
+	}
+	cmd.SetUsageTemplate(optionsTemplate)
+	return cmd
+}

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// playedHub plays the hub itself, beside its API server: it answers questions about members.
+type playedHub struct {
+	*testing.T
+	url string
+	// answer is given the cluster, what is asked of it, and the body. An error is a refusal.
+	answer func(cluster, what string, body []byte) (any, error)
+
+	mu    sync.Mutex
+	asked []string // cluster and question
+}
+
+// newPlayedHub needs the namespace of the system.
+func newPlayedHub(t *testing.T, answer func(cluster, what string, body []byte) (any, error)) *playedHub {
+	t.Helper()
+	h := &playedHub{T: t, answer: answer}
+	server := httptest.NewTLSServer(h)
+	t.Cleanup(server.Close)
+	sum := sha256.Sum256(server.Certificate().Raw)
+	apply(t, onHub, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubv1.SystemNamespace, Name: "hanse-replica-played",
+		Annotations: map[string]string{memberview.CertificateAnnotation: hex.EncodeToString(sum[:])},
+	}})
+	h.url = server.URL
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *playedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	steps := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	var body json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(steps) != 3 || r.Header.Get(memberview.TokenHeader) == "" {
+		h.Errorf("got %s %v: %v", r.URL, r.Header, err)
+	}
+	h.mu.Lock()
+	h.asked = append(h.asked, steps[1]+" "+steps[2])
+	answer, err := h.answer(steps[1], steps[2], body)
+	h.mu.Unlock()
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Code: http.StatusServiceUnavailable, Message: err.Error()}
+	}
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		h.Error(err)
+	}
+}
+
+// hansectl runs a command on the hub.
+func (h *playedHub) hansectl(args ...string) (string, error) {
+	h.Helper()
+	return hansectl(h.T, append(args, "--hub-endpoint", h.url)...)
+}
+
+// took returns the questions since the last call.
+func (h *playedHub) took() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := fmt.Sprint(h.asked)
+	h.asked = nil
+	return out
+}

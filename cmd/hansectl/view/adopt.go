@@ -1,0 +1,82 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// Adoption says of each cluster whose the object of a name is, and whether it is taken over.
+type Adoption struct {
+	Object   memberview.Object `json:"object"`
+	Clusters []ClusterAdoption `json:"clusters"`
+}
+
+// ClusterAdoption is that of one cluster.
+type ClusterAdoption struct {
+	Cluster string `json:"cluster"`
+	memberview.AdoptAnswer
+	// Error says why the cluster could not be asked.
+	Error string `json:"error,omitempty"`
+}
+
+// Write writes the table.
+func (a Adoption) Write(w io.Writer, _ time.Time) {
+	var rows [][]string
+	for _, c := range a.Clusters {
+		rows = append(rows, []string{c.Cluster, c.state(), c.why(a.Object)})
+	}
+	table(w, []string{"CLUSTER", "STATE", "WHY"}, rows)
+}
+
+func (c ClusterAdoption) state() string {
+	if c.Error != "" {
+		return "Unknown"
+	}
+	return string(c.State)
+}
+
+func (c ClusterAdoption) why(object memberview.Object) string {
+	switch {
+	case c.Error != "":
+		return c.Error
+	case c.Refused != nil:
+		return strings.TrimSuffix(c.Refused.Reason+": "+c.Refused.Message, ": ")
+	case c.State == memberview.AdoptPossible && hubv1.IsSecret(schema.GroupKind{Group: object.Group, Kind: object.Kind}):
+		return "values of a Secret are not compared"
+	case c.State == memberview.AdoptPossible && len(c.Changes) == 0:
+		return "nothing would change"
+	case c.State == memberview.AdoptPossible:
+		return "would change " + firstOf(c.Changes)
+	}
+	return ""
+}
+
+// firstOf names up to three paths.
+func firstOf(paths []string) string {
+	const most = 3
+	text := strings.Join(paths[:min(len(paths), most)], ", ")
+	if more := len(paths) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Left counts the objects that are not Hanse's and stay so, and the clusters that could not be asked.
+func (a Adoption) Left() (objects, unknown int) {
+	for _, c := range a.Clusters {
+		switch {
+		case c.Error != "":
+			unknown++
+		case c.State == memberview.AdoptDiffers, c.State == memberview.AdoptRefused:
+			objects++
+		}
+	}
+	return objects, unknown
+}

@@ -1,0 +1,95 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/rollup"
+)
+
+// Copies are the live copies of hub objects of one kind.
+type Copies struct {
+	Items []MemberCopy `json:"items"`
+	// NotAsked are the clusters that did not answer, with the reason.
+	NotAsked []ClusterNote `json:"notAsked,omitempty"`
+	// More is how many objects of the kind are not shown.
+	More int `json:"more,omitempty"`
+}
+
+// MemberCopy is one object as one cluster has it.
+type MemberCopy struct {
+	Cluster string            `json:"cluster"`
+	ID      memberview.Object `json:"id"`
+	// Health and the numbers of replicas are as the hub last heard of them.
+	Health   hubv1.Health `json:"health,omitempty"`
+	Ready    *int64       `json:"ready,omitempty"`
+	Replicas *int64       `json:"replicas,omitempty"`
+	// Object is the copy as the cluster has it now; absent if there is none, and Refused says why.
+	Object  map[string]any     `json:"object,omitempty"`
+	Refused *memberview.Reason `json:"refused,omitempty"`
+}
+
+// CopyOf is the copy of an object that the hub answered, without managedFields.
+func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer) MemberCopy {
+	out := MemberCopy{
+		Cluster: cluster, ID: memberview.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
+	}
+	unstructured.RemoveNestedField(out.Object, "metadata", "managedFields")
+	if row := b.BindingStatus().Row(cluster); row != nil {
+		out.Health = row.Health
+		out.Ready, out.Replicas = rollup.Replicas(row.Observed)
+	}
+	return out
+}
+
+// Sort orders the copies by cluster, namespace and name.
+func (c Copies) Sort() {
+	slices.SortFunc(c.Items, func(a, b MemberCopy) int {
+		return cmp.Or(
+			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ID.Namespace, b.ID.Namespace), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
+	slices.SortFunc(c.NotAsked, func(a, b ClusterNote) int { return cmp.Compare(a.Cluster, b.Cluster) })
+}
+
+// Names are those of the objects, each once, as -o name has them.
+func (c Copies) Names() []string {
+	var names []string
+	for _, item := range c.Items {
+		id := hubv1.ObjectIdentity{Group: item.ID.Group, Kind: item.ID.Kind, Name: item.ID.Name}
+		if name := resourceName(id); item.Object != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Write writes the table.
+func (c Copies) Write(w io.Writer, now time.Time) {
+	if len(c.Items) == 0 {
+		fmt.Fprintln(w, "No copies found")
+		return
+	}
+	var rows [][]string
+	for _, item := range c.Items {
+		how := Row{Ready: item.Ready, Replicas: item.Replicas, Health: item.Health}
+		created, reason := "", ""
+		if item.Object != nil {
+			u := unstructured.Unstructured{Object: item.Object}
+			created = age(u.GetCreationTimestamp(), now)
+		}
+		if item.Refused != nil {
+			reason = why(item.Refused.Reason, item.Refused.Message)
+		}
+		rows = append(rows, []string{
+			item.Cluster, item.ID.Namespace, item.ID.Name, how.health(), how.ready(), created, reason,
+		})
+	}
+	table(w, []string{"CLUSTER", "NAMESPACE", "NAME", "HEALTH", "READY", "AGE", "WHY"}, rows)
+}

@@ -1,0 +1,321 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/replicas"
+)
+
+// evicting returns the clusters that a decision newly evicts the object from.
+func (in input) evicting(d placement.Decision) []string {
+	var out []string
+	for _, r := range d.Evict {
+		if e := in.Spec().Target(r.Cluster); e != nil && e.State != hubv1.TargetEvicting {
+			out = append(out, r.Cluster)
+		}
+	}
+	return out
+}
+
+// limited returns the clusters that the object must not leave yet and that are not held already, with the reasons. It
+// adds the limits that the object waits for to the claims. wait is the time until one of them may allow it; 0 if an
+// event tells.
+func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
+	for _, name := range in.evicting(d) {
+		m := in.Facts.Cluster(name)
+		if _, known := held[name]; known || m == nil {
+			continue
+		}
+		why, w := in.evictionHeld(m)
+		wait = earlier(wait, w)
+		switch why {
+		case "":
+			continue
+		case drainFull:
+			c.FullDrains = append(c.FullDrains, name)
+		case evictionLater:
+			c.EvictionWaits = true
+		}
+		if hold == nil {
+			hold = map[string]string{}
+		}
+		hold[name] = why
+	}
+	return hold, wait
+}
+
+const (
+	noRoom        = "the other clusters have no room for its replicas"
+	drainFull     = "as many objects as allowed are moving from the cluster"
+	evictionLater = "as many objects as allowed are being evicted"
+)
+
+// evictionHeld returns why the object must not leave the cluster yet, empty if it may.
+func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
+	drain := m.Spec.Drain
+	switch {
+	case in.Unconfirmed:
+		return "uncached reads have not confirmed it", 0
+	case drain != nil && in.noRoom:
+		return noRoom, 0
+	case in.Limits == nil, drain != nil && !in.Limits.FullDrains[m.Name]:
+		return "", 0
+	case drain != nil:
+		return drainFull, 0
+	case in.Limits.Settling > 0:
+		return "the hub has begun to lead and still probes which clusters are away", in.Limits.Settling
+	case in.Limits.Untried[m.Name]:
+		return "the hub has not probed the cluster yet", 5 * time.Second
+	case in.Limits.EvictionIn > 0:
+		return evictionLater, in.Limits.EvictionIn
+	}
+	return "", 0
+}
+
+// evicted returns the entry of a cluster whose place other clusters take.
+func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
+	if e.State == hubv1.TargetEvicting {
+		if in.isReplaced(e, spec) {
+			return in.absent(e, e.Evicting.Reason, whenUnselected)
+		}
+		return e
+	}
+	reason := hubv1.ReasonEvicted
+	if in.isDrained(e.Name) {
+		reason = hubv1.ReasonDrained
+	}
+	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
+}
+
+// isReplaced reports whether the copy of an Evicting cluster may go: the cluster answers, has the newest spec or
+// refuses it, and its replacements are healthy at the newest spec.
+func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
+	m := in.Facts.Cluster(e.Name)
+	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.Object.Template.GetGeneration())) > 0 {
+		return false
+	}
+	row := in.Binding.BindingStatus().Row(e.Name)
+	switch {
+	case row == nil, row.Applied == "", row.Applied == metav1.ConditionUnknown, row.Reason == hubv1.ReasonPending:
+		return false
+	case row.Applied == metav1.ConditionTrue && row.Generation != in.Object.Template.GetGeneration() && row.Reason != hubv1.ReasonIsTemplate:
+		return false
+	}
+	return in.coversReplicas(spec) || in.drainEvicts(e.Name)
+}
+
+// coversReplicas reports whether the shares of the Present clusters cover all replicas. Then the share of an Evicting
+// cluster is not needed.
+func (in input) coversReplicas(spec *hubv1.PlacementSpec) bool {
+	if !spec.Replicas.Divides() {
+		return true
+	}
+	field, err := replicas.Locate(in.Object.ID.GroupKind(), spec, in.Object.Template, in.Object.ScalePath)
+	if err != nil {
+		return false
+	}
+	sum := int64(0)
+	for _, t := range in.Spec().Clusters {
+		if t.State == hubv1.TargetPresent {
+			sum += int64(ptr.Deref(t.Replicas, 0))
+		}
+	}
+	return sum >= field.Total
+}
+
+// isBack reports whether the copy of an Evicting cluster is current and healthy again.
+func (in input) isBack(e hubv1.BindingTarget) bool {
+	return isHealthy(in.Binding, e.Name, "", in.Object.Template.GetGeneration())
+}
+
+// Awaited returns the clusters that replace an Evicting one and are not healthy yet. generation is that of the hub
+// object; 0 stands for the one of the last report.
+func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, generation int64) []string {
+	spec := b.BindingSpec()
+	var out []string
+	wait := func(cluster, digest string) {
+		if !isHealthy(b, cluster, digest, generation) {
+			out = append(out, cluster)
+		}
+	}
+	for _, r := range e.Evicting.Replacements {
+		wait(r.Cluster, r.Digest)
+	}
+	if len(e.Evicting.Replacements) > 0 {
+		return out
+	}
+	for _, t := range spec.Clusters {
+		if t.State == hubv1.TargetPresent && t.Removal == nil {
+			wait(t.Name, "")
+		}
+	}
+	return out
+}
+
+// isHealthy reports whether the rows belong to the current spec, and the copy on the cluster is current and healthy. A
+// copy with the given digest is the one from before a change, and not current.
+func isHealthy(b hubv1.BindingObject, cluster, digest string, generation int64) bool {
+	status := b.BindingStatus()
+	row := status.Row(cluster)
+	if row == nil || status.ObservedGeneration != b.GetGeneration() || row.Applied != metav1.ConditionTrue || row.Health != hubv1.HealthHealthy {
+		return false
+	}
+	if row.Reason == hubv1.ReasonIsTemplate {
+		return true
+	}
+	return (generation == 0 || row.Generation == generation) && (digest == "" || row.Digest != digest)
+}
+
+// addReplacements adds to each Evicting entry the clusters that take its place: clusters that are new or get more
+// replicas than before.
+func (in input) addReplacements(p *Plan) {
+	var grown []hubv1.Replacement
+	for _, e := range p.Spec.Clusters {
+		if r, yes := in.grows(e); yes {
+			grown = append(grown, r)
+		}
+	}
+	for i := range p.Spec.Clusters {
+		e := &p.Spec.Clusters[i]
+		if e.State != hubv1.TargetEvicting {
+			continue
+		}
+		eviction := *e.Evicting
+		before := eviction.Replacements
+		eviction.Replacements = nil
+		for _, r := range before {
+			if t := p.Spec.Target(r.Cluster); t != nil && t.State == hubv1.TargetPresent {
+				if now, yes := in.shareChanges(*t); yes {
+					r = now
+				}
+				eviction.Replacements = append(eviction.Replacements, r)
+			}
+		}
+		fresh := in.Spec().Target(e.Name) == nil || in.Spec().Target(e.Name).State != hubv1.TargetEvicting
+		if fresh || len(eviction.Replacements) < len(before) {
+			for _, r := range grown {
+				if !slices.ContainsFunc(eviction.Replacements, func(o hubv1.Replacement) bool { return o.Cluster == r.Cluster }) {
+					eviction.Replacements = append(eviction.Replacements, r)
+				}
+			}
+		}
+		if len(eviction.Replacements) > hubv1.MostReplacements {
+			eviction.Replacements = nil
+		}
+		e.Evicting = &eviction
+	}
+}
+
+// grows reports whether a cluster gets the object, or more replicas of it.
+func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
+	if e.State != hubv1.TargetPresent {
+		return hubv1.Replacement{}, false
+	}
+	before := in.Spec().Target(e.Name)
+	if before == nil || before.State != hubv1.TargetPresent {
+		return hubv1.Replacement{Cluster: e.Name}, true
+	}
+	more := e.Replicas != nil && before.Replicas != nil && *e.Replicas > *before.Replicas
+	return in.replacement(e.Name), more
+}
+
+// shareChanges reports whether the share of a cluster changes.
+func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
+	before := in.Spec().Target(e.Name)
+	other := before != nil && before.State == hubv1.TargetPresent && e.Replicas != nil && before.Replicas != nil && *e.Replicas != *before.Replicas
+	return in.replacement(e.Name), other
+}
+
+// replacement is a cluster with the digest of its current copy.
+func (in input) replacement(cluster string) hubv1.Replacement {
+	r := hubv1.Replacement{Cluster: cluster}
+	if row := in.Binding.BindingStatus().Row(cluster); row != nil {
+		r.Digest = row.Digest
+	}
+	return r
+}
+
+// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious one among clusters
+// that are away.
+func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
+	const named = 3
+	var parts []string
+	for _, r := range d.Unmoved {
+		if r.Reason == hubv1.ReasonEvictionHeld {
+			continue // a limit allows it soon
+		}
+		if !in.isDrained(r.Cluster) && reason != hubv1.ReasonTooManyAway && r.Reason != hubv1.ReasonWantedEverywhere {
+			reason = r.Reason
+		}
+		parts = append(parts, fmt.Sprintf("stays on %s: %s", r.Cluster, r.Message))
+	}
+	if len(parts) > named {
+		parts = append(parts[:named], fmt.Sprintf("and on %d more", len(parts)-named))
+	}
+	return strings.Join(parts, "; "), reason
+}
+
+// withBlocked adds the clusters that the object cannot leave to the condition.
+func (in input) withBlocked(c metav1.Condition, d placement.Decision) metav1.Condition {
+	text, reason := in.evictionBlocked(d)
+	if text == "" {
+		return c
+	}
+	c.Message += "; " + text
+	if reason != "" && c.Status == metav1.ConditionTrue {
+		c.Status, c.Reason = metav1.ConditionFalse, reason
+	}
+	return c
+}
+
+func (in input) isDrained(cluster string) bool {
+	m := in.Facts.Cluster(cluster)
+	return m != nil && m.Spec.Drain != nil
+}
+
+// drainEvicts reports whether a drain also takes away what no other cluster can take.
+func (in input) drainEvicts(cluster string) bool {
+	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
+}
+
+// needsRoom reports whether a drain leaves replicas on the cluster that have no room on other clusters.
+func (in input) needsRoom(cluster string) bool {
+	return in.isDrained(cluster) && !in.drainEvicts(cluster)
+}
+
+// unreplaced returns the drained clusters that the object leaves although no other cluster takes their place.
+func (in input) unreplaced(d placement.Decision) []string {
+	if in.Unconfirmed {
+		return nil
+	}
+	var out []string
+	for _, r := range d.Withdraw {
+		if r.Reason == hubv1.ReasonDraining {
+			out = append(out, r.Cluster)
+		}
+	}
+	return out
+}
+
+// drainBlocked returns the drained clusters that the object cannot leave, with the reasons.
+func (in input) drainBlocked(d placement.Decision) map[string]string {
+	var out map[string]string
+	for _, r := range d.Unmoved {
+		if !in.isDrained(r.Cluster) || (r.Reason == hubv1.ReasonEvictionHeld && r.Message != noRoom) {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[r.Cluster] = r.Reason
+	}
+	return out
+}

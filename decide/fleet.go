@@ -1,0 +1,332 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Fleet is many objects, and the policies and clusters that decide on them. Two things that only the hub knows are no
+// part of it: how long the capacity of a cluster has been the same, and which answers of clusters the hub still waits
+// for.
+type Fleet struct {
+	Clusters []*hubv1.MemberCluster
+	// Placements of all namespaces, and the cluster-scoped ones.
+	Placements []hubv1.PlacementObject
+	// Overrides are the override policies of all namespaces, and the cluster-scoped ones. Policies that exclude no
+	// cluster have no effect.
+	Overrides []hubv1.OverridePolicyObject
+	// NamespaceLabels by namespace.
+	NamespaceLabels map[string]map[string]string
+	Objects         []FleetObject
+	// Elsewhere is the number of objects, besides Objects, that the hub sends to each cluster.
+	Elsewhere map[string]int
+	Now       time.Time
+
+	lost []string // clusters that are away for longer than any placement waits
+}
+
+// FleetObject is one object of a fleet.
+type FleetObject struct {
+	// Object at the version at which it is sent. It is not being deleted.
+	Object *unstructured.Unstructured
+	// Binding of the object. Nil: it has none.
+	Binding hubv1.BindingObject
+	// ScalePath and HubRuns are those of Object.
+	ScalePath string
+	HubRuns   bool
+}
+
+// Identity of the object.
+func (o FleetObject) Identity() hubv1.ObjectIdentity { return IdentityOf(o.Object) }
+
+// IdentityOf a hub object.
+func IdentityOf(o *unstructured.Unstructured) hubv1.ObjectIdentity {
+	gvk := o.GroupVersionKind()
+	return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// Settlement is the state in which the decisions on a fleet end.
+type Settlement struct {
+	// Outcomes are in the order of the fleet's objects.
+	Outcomes []Outcome
+
+	fleet   Fleet
+	facts   map[string]Facts // by namespace
+	memo    Memo
+	objects map[string]int // by cluster
+}
+
+// Outcome is the state of one object at the end.
+type Outcome struct {
+	// Binding of the object. Nil: it has none. The parts of its status that no decision reads are unchanged.
+	Binding hubv1.BindingObject
+	// Scheduled is the condition of the last decision.
+	Scheduled metav1.Condition
+	// Restless is true if the decisions still changed after settleRounds.
+	Restless bool
+}
+
+// settleRounds is how often an object is decided on at most. Losing a cluster, replacing it and withdrawing from it
+// takes a few rounds.
+const settleRounds = 20
+
+// Settle decides on every object, and again on each object that changed, until nothing changes. Between two rounds,
+// clusters that answer have carried out the decision and are healthy. Lost clusters first stop to answer; in a second
+// settlement, the time that placements wait for them is over. Settle writes nothing. tell gets the number of objects
+// that were decided on.
+func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
+	if len(f.lost) > 0 {
+		silent, err := f.inGrace().settle(ctx, tell)
+		if err != nil {
+			return nil, err
+		}
+		f = f.From(silent)
+	}
+	return f.settle(ctx, tell)
+}
+
+// From returns the fleet with its objects bound as a settlement left them.
+func (f Fleet) From(s *Settlement) Fleet {
+	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
+	for i, o := range s.fleet.Objects {
+		places[o.Identity()] = i
+	}
+	f.Objects = slices.Clone(f.Objects)
+	for i, o := range f.Objects {
+		if j, ok := places[o.Identity()]; ok {
+			f.Objects[i].Binding = s.Outcomes[j].Binding
+		}
+	}
+	return f
+}
+
+func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
+	s := &Settlement{fleet: f.identified(), Outcomes: make([]Outcome, len(f.Objects)), facts: map[string]Facts{}, objects: map[string]int{}}
+	maps.Copy(s.objects, f.Elsewhere)
+	moving := make([]int, len(f.Objects))
+	for i, o := range f.Objects {
+		moving[i] = i
+		s.Outcomes[i].Binding = o.Binding
+		s.count(nil, o.Binding)
+	}
+	for round := 0; len(moving) > 0 && round < settleRounds; round++ {
+		var moved []int
+		for n, i := range moving {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if s.decideOn(i) {
+				moved = append(moved, i)
+			}
+			if round == 0 {
+				tell(n+1, len(moving))
+			}
+		}
+		moving = moved
+	}
+	for _, i := range moving {
+		s.Outcomes[i].Restless = true
+	}
+	return s, nil
+}
+
+// identified gives clusters and placements that no API server has seen a UID, since a Memo needs one.
+func (f Fleet) identified() Fleet {
+	out := f
+	out.Clusters, out.Placements = nil, nil
+	for _, c := range f.Clusters {
+		if c.UID == "" {
+			c = c.DeepCopy()
+			c.UID = types.UID("simulated/" + c.Name)
+		}
+		out.Clusters = append(out.Clusters, c)
+	}
+	for _, p := range f.Placements {
+		if p.GetUID() == "" {
+			p = p.DeepCopyObject().(hubv1.PlacementObject)
+			p.SetUID(types.UID("simulated/" + p.GetNamespace() + "/" + p.GetName()))
+		}
+		out.Placements = append(out.Placements, p)
+	}
+	return out
+}
+
+// decideOn returns whether the decision on an object changed.
+func (s *Settlement) decideOn(i int) (changed bool) {
+	in, o := s.input(i), &s.Outcomes[i]
+	p := Decide(in)
+	o.Scheduled = p.Status.Scheduled
+	before := o.Binding
+	switch {
+	case p.Spec == nil:
+		return false
+	case p.Remove:
+		o.Binding = nil
+	case before == nil:
+		o.Binding = hubv1.NewBinding(in.Object.ID.BindingKey())
+		o.Binding.SetGeneration(1)
+		*o.Binding.BindingSpec() = *p.Spec
+	case equality.Semantic.DeepEqual(before.BindingSpec(), p.Spec):
+		return false
+	default:
+		o.Binding = in.Binding.DeepCopyObject().(hubv1.BindingObject)
+		o.Binding.SetGeneration(before.GetGeneration() + 1)
+		*o.Binding.BindingSpec() = *p.Spec
+	}
+	s.count(before, o.Binding)
+	return true
+}
+
+// count takes a change of a binding into the number of objects by cluster.
+func (s *Settlement) count(before, after hubv1.BindingObject) {
+	add := func(b hubv1.BindingObject, n int) {
+		if b == nil {
+			return
+		}
+		for _, e := range b.BindingSpec().Clusters {
+			if e.State == hubv1.TargetPresent {
+				s.objects[e.Name] += n
+			}
+		}
+	}
+	add(before, -1)
+	add(after, 1)
+}
+
+// input for an object whose last decision the clusters have carried out.
+func (s *Settlement) input(i int) Input {
+	o := s.fleet.Objects[i]
+	in := Input{
+		Object: Object{ID: o.Identity(), Template: o.Object, ScalePath: o.ScalePath, HubRuns: o.HubRuns},
+		Facts:  s.factsOf(o.Object.GetNamespace()), Objects: s.objects, Now: s.fleet.Now, Memo: &s.memo,
+	}
+	if b := s.Outcomes[i].Binding; b != nil {
+		in.Binding = in.Facts.carryOut(b, o.Object.GetGeneration())
+	}
+	return in
+}
+
+func (s *Settlement) factsOf(namespace string) Facts {
+	if f, ok := s.facts[namespace]; ok {
+		return f
+	}
+	f := Facts{Clusters: s.fleet.Clusters, NamespaceLabels: s.fleet.NamespaceLabels[namespace], NamespaceRead: true}
+	for _, p := range s.fleet.Placements {
+		if ns := p.GetNamespace(); ns == "" || ns == namespace {
+			f.Placements = append(f.Placements, p)
+		}
+	}
+	for _, p := range s.fleet.Overrides {
+		if ns := p.GetNamespace(); ns == "" || ns == namespace {
+			f.Overrides = append(f.Overrides, p)
+		}
+	}
+	s.facts[namespace] = f
+	return f
+}
+
+// carryOut returns the binding with the rows that its clusters report after they have carried it out. Clusters that do
+// not answer keep their rows.
+func (f Facts) carryOut(b hubv1.BindingObject, generation int64) hubv1.BindingObject {
+	out := b.DeepCopyObject().(hubv1.BindingObject)
+	status := out.BindingStatus()
+	status.ObservedGeneration = out.GetGeneration()
+	status.Clusters = nil
+	for _, e := range out.BindingSpec().Clusters {
+		c := f.Cluster(e.Name)
+		switch {
+		case c == nil || IsAway(c):
+			if row := b.BindingStatus().Row(e.Name); row != nil {
+				status.Clusters = append(status.Clusters, *row)
+			}
+		case e.State == hubv1.TargetAbsent:
+			status.Clusters = append(status.Clusters, hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
+		default:
+			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
+				Name: e.Name, Generation: generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
+				Digest: fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
+			})
+		}
+	}
+	return out
+}
+
+// Replay returns the last decision on one object with its steps.
+func (s *Settlement) Replay(i int) Replayed { return Replay(s.input(i)) }
+
+// Object returns one object of the fleet.
+func (s *Settlement) Object(i int) FleetObject { return s.fleet.Objects[i] }
+
+// Clusters of the fleet.
+func (s *Settlement) Clusters() []*hubv1.MemberCluster { return s.fleet.Clusters }
+
+// Without returns the fleet after clusters have not answered for longer than any placement waits.
+func (f Fleet) Without(clusters ...string) Fleet {
+	out := f
+	out.lost = append(slices.Clone(f.lost), clusters...)
+	out.Clusters = slices.Clone(f.Clusters)
+	for i, c := range out.Clusters {
+		if slices.Contains(clusters, c.Name) {
+			out.Clusters[i] = f.silenced(c)
+		}
+	}
+	return out
+}
+
+// inGrace is the fleet just after its lost clusters stopped to answer.
+func (f Fleet) inGrace() Fleet {
+	out := f
+	out.Clusters = slices.Clone(f.Clusters)
+	for i, c := range out.Clusters {
+		if slices.Contains(f.lost, c.Name) {
+			out.Clusters[i] = c.DeepCopy()
+			out.Clusters[i].Status.Taints = slices.DeleteFunc(out.Clusters[i].Status.Taints, func(t corev1.Taint) bool {
+				return t.Key == hubv1.UnreachableTaint && t.Effect == corev1.TaintEffectNoExecute
+			})
+		}
+	}
+	return out
+}
+
+func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
+	out := c.DeepCopy()
+	meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{
+		Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: "it does not answer",
+		LastTransitionTime: metav1.NewTime(f.Now),
+	})
+	since := metav1.NewTime(f.Now.Add(-f.patience()))
+	out.Status.Taints = slices.DeleteFunc(out.Status.Taints, func(t corev1.Taint) bool { return t.Key == hubv1.UnreachableTaint })
+	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule} {
+		out.Status.Taints = append(out.Status.Taints, corev1.Taint{Key: hubv1.UnreachableTaint, Effect: effect, TimeAdded: &since})
+	}
+	return out
+}
+
+// patience is longer than any placement waits for a cluster, except placements that wait without end.
+func (f Fleet) patience() time.Duration {
+	const forEver = 1 << 32
+	longest := int64(0)
+	for _, p := range f.Placements {
+		spec := p.PlacementSpec()
+		longest = max(longest, int64(ptr.Deref(spec.Failover.EvictAfterSeconds, 0)))
+		for _, t := range spec.Clusters.Tolerations {
+			if s := ptr.Deref(t.TolerationSeconds, 0); s < forEver {
+				longest = max(longest, s)
+			}
+		}
+	}
+	return time.Duration(longest+1) * time.Second
+}

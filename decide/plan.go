@@ -1,0 +1,415 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/tenancy"
+)
+
+// WhenDeletedAnnotation is on a binding if its placement's deletion.whenDeleted is not the default of the kind. If a
+// placement is deleted together with its objects, as by helm uninstall, the hub reads the policy from here.
+const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
+
+// Plan is a decision on one object, with its reasons.
+type Plan struct {
+	// Spec of the binding. Nil: there shall be no binding.
+	Spec *hubv1.BindingSpec
+	// WhenDeleted is the removal policy of the copies for when the object and its placement are deleted together.
+	WhenDeleted hubv1.RemovalPolicy
+	// Remove is true if no cluster has work left and none will get any: the binding can go.
+	Remove bool
+	// Withdraws is true if a cluster loses its copy, or a copy is given up, and the cluster has not confirmed that
+	// already.
+	Withdraws bool
+	// LeftBehind are the copies that are given up, as "cluster: reason".
+	LeftBehind []string
+	Status     Status
+	Claims     Claims
+	// Again is the time until the decision may change without an event. 0: only an event changes it.
+	Again time.Duration
+}
+
+// Status is the part of a binding's status that only the decision knows.
+type Status struct {
+	// Scheduled is the condition of that type, without a time.
+	Scheduled metav1.Condition
+	// Decision has the reasons by cluster. Nil: there are none.
+	Decision *hubv1.DecisionStatus
+	// OtherPlacements select the object as well and are not followed.
+	OtherPlacements []string
+}
+
+// Claims are the parts of the limits that a decision uses. The leader commits them with the decision.
+type Claims struct {
+	// Evicted are the clusters whose place other clusters take from now on.
+	Evicted []string
+	// Unreplaced are the drained clusters that the object leaves although no other cluster takes their place.
+	Unreplaced []string
+	// EvictionWaits is true if the object waits for a place in the rate of evictions.
+	EvictionWaits bool
+	// FullDrains are the drained clusters that the object leaves once fewer objects are moving.
+	FullDrains []string
+	// Blocked are the drained clusters that the object cannot leave, with the reasons.
+	Blocked map[string]string
+	// Answers says whether the decision waits for answers of clusters.
+	Answers Answers
+	// Removals are the copies that go once the guard releases them.
+	Removals []Removal
+}
+
+// Decide returns the decision on one object. Equal inputs give equal plans.
+func Decide(i Input) Plan { return input{Input: i}.decide() }
+
+func (in input) decide() Plan {
+	p := in.plan()
+	if in.Binding != nil && p.Spec != nil {
+		keepGeneration(in.Spec(), p.Spec)
+	}
+	return p
+}
+
+// keepGeneration keeps the recorded generation of the placement if the decision is the same. Otherwise, each edit of a
+// placement would write all its bindings.
+func keepGeneration(before, after *hubv1.BindingSpec) {
+	if before.PlacementRef == nil || after.PlacementRef == nil {
+		return
+	}
+	generation := after.PlacementRef.Generation
+	after.PlacementRef.Generation = before.PlacementRef.Generation
+	if !equality.Semantic.DeepEqual(before, after) {
+		after.PlacementRef.Generation = generation
+	}
+}
+
+func (in input) plan() Plan {
+	if in.Binding == nil && in.Object.State != Exists {
+		return Plan{}
+	}
+	switch in.Object.State {
+	case Deleted:
+		return in.withdrawEverywhere()
+	case Unreadable, Undecided:
+		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonTemplateMissing, "the object cannot be read, every cluster keeps what it has: "+in.Object.Problem)
+		if in.Object.State == Undecided {
+			p.Again = earlier(p.Again, 5*time.Minute)
+		}
+		return p
+	}
+	choice := in.choose()
+	current := in.Facts.Placement(in.Spec().PlacementRef)
+	switch {
+	case choice.Winner == nil:
+		return in.unselected(current)
+	case suspended(choice.Winner), suspended(current) && !placement.Outranks(choice.Winner, current):
+		p := in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "scheduling is suspended by the placement: every cluster keeps what it has")
+		p.Status.OtherPlacements = names(choice.Others)
+		return p
+	case in.Object.HubRuns && choice.Winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed:
+		return in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
+			"the hub itself would act on a %s: set hubExecution: Allowed in %s to place it all the same", in.Object.ID.Kind, nameOf(choice.Winner)))
+	}
+	if r := in.forbidden(); r != nil {
+		return in.keep(metav1.ConditionFalse, r.Reason, r.Message)
+	}
+	return in.follow(choice)
+}
+
+// forbidden returns why the object must not go to any member, or nil.
+func (in input) forbidden() *tenancy.Refusal {
+	if r := tenancy.OfPlace(in.Object.ID); r != nil {
+		return r
+	}
+	return tenancy.OfSecret(in.Object.Template)
+}
+
+// choose returns the placement to follow. There is none for a copy that another hub sent to this cluster.
+func (in input) choose() placement.Choice {
+	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
+		return placement.Choice{}
+	}
+	choice, invalid := placement.Choose(in.selectable(), in.Facts.Placements, in.Spec().PlacementRef)
+	if in.replay != nil {
+		in.replay.Choice, in.replay.Invalid = choice, invalid
+	}
+	return choice
+}
+
+func suspended(p hubv1.PlacementObject) bool {
+	return p != nil && p.PlacementSpec().Suspend.Scheduling
+}
+
+// unselected keeps the decision of a placement that is gone or no longer selects the object: an edited policy must not
+// delete copies.
+func (in input) unselected(current hubv1.PlacementObject) Plan {
+	if in.Binding == nil {
+		return Plan{}
+	}
+	why := "no placement selects the object any more"
+	if ref := in.Spec().PlacementRef; ref != nil {
+		why = fmt.Sprintf("%s/%s is gone", ref.Kind, ref.Name)
+		if current != nil {
+			why = fmt.Sprintf("%s no longer selects the object", nameOf(current))
+		}
+	}
+	if asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]; asked != "" && asked == string(in.Binding.GetUID()) {
+		return in.withdrawUnselected(why)
+	}
+	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies")
+	// A binding that lists orphaned copies stays: if a placement selects the object again, the hub adopts them by it.
+	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
+	return p
+}
+
+// withdrawUnselected withdraws the copies of an object that no placement selects, because its annotation asks for it.
+func (in input) withdrawUnselected(why string) Plan {
+	p := in.withdrawAll(hubv1.ReasonPlacementGone)
+	p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonPlacementGone,
+		why+": it is withdrawn from "+clusterCount(len(p.Spec.Clusters))+", as its annotation "+hubv1.WithdrawAnnotation+" asks")
+	return p
+}
+
+// follow decides by the placement which clusters shall hold the object.
+func (in input) follow(choice placement.Choice) Plan {
+	winner := choice.Winner
+	compiled, err := in.Memo.Compile(winner)
+	if err != nil {
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+	}
+	whenDeleted, whenUnselected := placement.DefaultRemoval(in.Object.ID.GroupKind(), winner.PlacementSpec().Deletion)
+	choose, err := in.chooseClusters(compiled, winner.PlacementSpec(), whenUnselected)
+	if err != nil {
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps what it has: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+	}
+	d, would, claims := choose.decision, choose.unguarded, choose.claims
+	p := in.entered(d, would, winner.PlacementSpec(), whenUnselected)
+	p.claimFor(winner, would)
+	claims.Removals = p.Claims.Removals
+	wait, answers := in.answersWait(d, winner.PlacementSpec())
+	if claims.Answers = answers; wait > 0 {
+		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "clusters and shares are chosen when every selected cluster has said whether it serves the kind")
+		p.Claims.Answers = answers
+		p.Again = earlier(p.Again, wait)
+		return p
+	}
+	rest, total, err := in.divide(&p, &d, winner)
+	if err != nil {
+		p := in.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+		p.Claims.Answers = answers
+		p.Status.OtherPlacements = names(choice.Others)
+		return p
+	}
+	if rest > 0 && !in.noRoom && slices.ContainsFunc(in.evicting(d), in.needsRoom) {
+		in.noRoom = true
+		return in.follow(choice)
+	}
+	claims.Evicted, claims.Unreplaced, claims.Blocked = in.evicting(d), in.unreplaced(d), in.drainBlocked(d)
+	p.Claims = claims
+	p.Again = earlier(p.Again, earlier(d.Again, choose.again))
+	in.addReplacements(&p)
+	p.Spec.ObjectRef = in.objectRef()
+	p.Spec.PlacementRef = ReferenceTo(winner)
+	p.WhenDeleted = whenDeleted
+	p.Status.OtherPlacements = names(choice.Others)
+	p.Status.Decision = explained(d, winner.PlacementSpec().Spread != nil)
+	p.Status.Scheduled = withHeld(in.withBlocked(withRest(summary(p.Spec, d, len(in.Facts.Clusters)), rest, total), d), p.Claims.Removals, len(would.Targets) == 0)
+	return p
+}
+
+// entered returns the entries for a decision on clusters. would is the decision that does not wait for the guard to
+// release removals.
+func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
+	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
+	for _, t := range d.Targets {
+		targets[t.Cluster] = true
+	}
+	for _, r := range d.Evict {
+		evict[r.Cluster] = true
+	}
+	for _, r := range slices.Concat(would.Withdraw, d.Withdraw) {
+		withdrawn[r.Cluster] = r
+	}
+	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		r, unselected := withdrawn[e.Name]
+		switch {
+		case targets[e.Name] && e.State == hubv1.TargetEvicting && spec.Replicas.Divides() && !in.isBack(e):
+			return e // its replicas stay on other clusters until its copy is healthy
+		case targets[e.Name] && (!unselected || r.Reason == hubv1.ReasonClusterLeaving):
+			return present(e.Name)
+		case evict[e.Name]:
+			return in.evicted(restored(e), whenUnselected, spec)
+		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // settle handles clusters that leave
+			return in.absent(e, r.Reason, whenUnselected)
+		}
+		return restored(e)
+	})
+	for _, t := range d.Targets {
+		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld { // else it was dropped because its copy was given up
+			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
+		}
+	}
+	slices.SortFunc(p.Spec.Clusters, byName)
+	return p
+}
+
+// clusterChoice is a decision on clusters within the limits.
+type clusterChoice struct {
+	decision placement.Decision
+	// unguarded is the decision if the guard releases all removals.
+	unguarded placement.Decision
+	claims    Claims
+	again     time.Duration // when a limit may allow more; 0 if an event tells
+}
+
+// chooseClusters asks package placement which clusters shall hold the object. It asks again with the evictions held
+// that the limits do not allow yet, and again with the copies kept that the guard has not released. An error means that
+// the excluded clusters are not known.
+func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
+	held := heldBy(in.Spec())
+	ask := placement.Input{
+		Placement: by,
+		Kind:      in.Object.Template.GroupVersionKind(),
+		Clusters:  in.snapshot(held),
+		Held:      held,
+		Evicting:  evictingOf(in.Spec()),
+		Divided:   spec.Replicas.Divides(),
+		Now:       in.Now,
+	}
+	if in.Limits != nil {
+		ask.MostAway = in.Limits.MostAway
+	}
+	if ask.Excluded, err = in.exclusions(); err != nil {
+		return out, err
+	}
+	d := in.askWithinLimits(&ask, &out)
+	out.decision, out.unguarded = d, d
+	if ask.Keep = in.unreleased(d, whenUnselected); ask.Keep == nil {
+		return out, nil
+	}
+	d = in.askWithinLimits(&ask, &out)
+	for i := range d.Targets {
+		if t := &d.Targets[i]; ask.Keep[t.Cluster] {
+			t.Reason = hubv1.ReasonRemovalHeld
+		}
+	}
+	out.decision = d
+	return out, nil
+}
+
+// askWithinLimits asks until no limit forbids an eviction of the decision. With one eviction held, package placement
+// may choose another one.
+func (in input) askWithinLimits(ask *placement.Input, out *clusterChoice) placement.Decision {
+	for {
+		d := in.ask(*ask)
+		hold, again := in.limited(d, ask.Hold, &out.claims)
+		if hold == nil {
+			return d
+		}
+		out.again = earlier(out.again, again)
+		maps.Copy(hold, ask.Hold)
+		ask.Hold = hold
+	}
+}
+
+func (in input) ask(ask placement.Input) placement.Decision {
+	if in.replay == nil {
+		return placement.Decide(ask)
+	}
+	d, trace := placement.Explain(ask)
+	in.replay.Input, in.replay.Decision, in.replay.Trace = &ask, d, trace
+	return d
+}
+
+// withdrawAll turns every entry Absent for this reason. Entries that are Absent already keep theirs.
+func (in input) withdrawAll(reason string) Plan {
+	policy := in.whenDeleted()
+	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		if e.State == hubv1.TargetAbsent {
+			return e
+		}
+		return in.absent(e, reason, policy)
+	})
+	p.WhenDeleted, p.Remove = policy, len(p.Spec.Clusters) == 0
+	return p
+}
+
+// withdrawEverywhere withdraws all copies of a deleted object.
+func (in input) withdrawEverywhere() Plan {
+	p := in.withdrawAll(hubv1.ReasonObjectDeleted)
+	p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonObjectDeleted, "the object is deleted: it is withdrawn from "+clusterCount(len(p.Spec.Clusters)))
+	return p
+}
+
+// whenDeleted is the removal policy for a deleted object: by its placement or, if that is gone, by the policy that the
+// binding recorded.
+func (in input) whenDeleted() hubv1.RemovalPolicy {
+	if followed := in.Facts.Placement(in.Spec().PlacementRef); followed != nil {
+		policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), followed.PlacementSpec().Deletion)
+		return policy
+	}
+	return in.recordedPolicy()
+}
+
+// keep repeats the recorded decision. Only leaving clusters change, and withdrawals are taken back if the object was
+// deleted and exists again.
+func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan {
+	c := condition(status, reason, message)
+	if in.Binding == nil {
+		return Plan{Status: Status{Scheduled: c}}
+	}
+	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		if in.Object.State == Exists {
+			return restored(e)
+		}
+		return e
+	})
+	if in.Object.State == Exists {
+		p.Spec.ObjectRef = in.objectRef()
+	}
+	p.WhenDeleted = in.recordedPolicy()
+	p.Status.Decision = in.Binding.BindingStatus().Decision
+	p.Status.Scheduled = c
+	return p
+}
+
+func (in input) objectRef() hubv1.ObjectReference {
+	return hubv1.ObjectReference{APIVersion: in.Object.Template.GetAPIVersion(), Kind: in.Object.ID.Kind, Name: in.Object.ID.Name, UID: in.Object.Template.GetUID()}
+}
+
+func (in input) recordedPolicy() hubv1.RemovalPolicy {
+	standard, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), hubv1.DeletionPolicy{})
+	return cmp.Or(hubv1.RemovalPolicy(in.Binding.GetAnnotations()[WhenDeletedAnnotation]), standard)
+}
+
+// ReferenceTo a placement, as bindings record it.
+func ReferenceTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
+	return &hubv1.PlacementReference{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUID(), Generation: p.GetGeneration()}
+}
+
+func nameOf(p hubv1.PlacementObject) string { return kindOf(p) + "/" + p.GetName() }
+
+// names returns the names of the first ten placements, since a status holds no more.
+func names(ps []hubv1.PlacementObject) []string {
+	var out []string
+	for _, p := range ps[:min(len(ps), 10)] {
+		out = append(out, nameOf(p))
+	}
+	return out
+}
+
+// earlier returns the shorter of two waits. A wait of 0 never ends.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

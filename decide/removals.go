@@ -1,0 +1,181 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// MemberClusterKind is the Kind of an Owner that is not a placement.
+const MemberClusterKind = "MemberCluster"
+
+// Owner is the placement, or the leaving MemberCluster, that asks for a removal.
+type Owner struct{ Kind, Namespace, Name string }
+
+func (o Owner) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// OwnerOf is the placement that a binding follows, empty if it follows none.
+func OwnerOf(ref *hubv1.PlacementReference) Owner {
+	if ref == nil {
+		return Owner{}
+	}
+	return Owner{ref.Kind, ref.Namespace, ref.Name}
+}
+
+// Removal is a copy that a decision deletes as soon as the guard releases it.
+type Removal struct {
+	Cluster, Reason, Message string
+	// Owner asks for the removal. Placement is the one that the object follows.
+	Owner, Placement Owner
+	// Last is true if no copy of the object would be left, and its placement does not allow that.
+	Last bool
+	// Held is true if the guard holds the removal until a user confirms it.
+	Held bool
+	// ShownSince is the time since which the binding shows the removal as held. Nil: it does not.
+	ShownSince *metav1.Time
+}
+
+// Verdict of the guard on a removal. The zero value means: not judged yet.
+type Verdict struct {
+	// Reason of the removal that was judged.
+	Reason   string
+	Released bool
+	// HeldSince is set if the removal is held.
+	HeldSince *metav1.Time
+}
+
+// verdictOn returns the verdict on the removal of a copy for a reason. Without a guard, only the removals that the
+// binding shows as held stay.
+func (in input) verdictOn(cluster, reason string) Verdict {
+	if in.Removals != nil {
+		if v := in.Removals[cluster]; v.Reason == reason {
+			return v
+		}
+		return Verdict{}
+	}
+	if e := in.Spec().Target(cluster); e != nil && e.Removal != nil && e.Removal.Reason == reason {
+		return Verdict{Reason: reason, HeldSince: &e.Removal.Since}
+	}
+	return Verdict{Released: true}
+}
+
+// isGuarded reports whether the change of an entry deletes a copy that the guard has not released. The guard does not
+// judge copies of deleted objects, evicted copies that were replaced, copies that a drain takes away, and copies that
+// are orphaned.
+func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
+	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
+		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&
+		!in.orphansAdopted(before.Name) && !in.verdictOn(before.Name, after.Absent.Reason).Released
+}
+
+// orphansAdopted reports whether the copy on a cluster was adopted and will therefore be orphaned instead of deleted.
+func (in input) orphansAdopted(cluster string) bool {
+	if in.Binding == nil {
+		return false
+	}
+	row := in.Binding.BindingStatus().Row(cluster)
+	if row == nil || !row.Adopted {
+		return false
+	}
+	followed := in.Facts.Placement(in.Spec().PlacementRef)
+	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
+}
+
+// claimed returns the entry of a copy that stays for now, and the claim. A removal that was not judged yet leaves the
+// entry as it is.
+func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
+	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
+	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
+	if a.Reason == hubv1.ReasonClusterLeaving {
+		c.Owner, c.Message = Owner{Kind: MemberClusterKind, Name: before.Name}, "the MemberCluster is being deleted"
+	}
+	if r := before.Removal; r != nil && r.Reason == a.Reason {
+		c.ShownSince = &r.Since
+	}
+	if v := in.verdictOn(before.Name, a.Reason); v.HeldSince != nil {
+		c.Held = true
+		before.Removal = &hubv1.HeldRemoval{Reason: a.Reason, Since: *v.HeldSince, Policy: a.Policy}
+	}
+	return before, c
+}
+
+// markLast marks the removals if no copy of the object would be left.
+func (p *Plan) markLast() {
+	claimed := map[string]bool{}
+	for _, c := range p.Claims.Removals {
+		claimed[c.Cluster] = true
+	}
+	last := !slices.ContainsFunc(p.Spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetPresent && !claimed[e.Name] })
+	for i := range p.Claims.Removals {
+		p.Claims.Removals[i].Last = last
+	}
+}
+
+// claimFor completes the removals that a placement asks for. If the placement would choose a cluster, a copy is left.
+func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
+	why := map[string]string{}
+	for _, r := range would.Withdraw {
+		why[r.Cluster] = r.Message
+	}
+	asks := OwnerOf(ReferenceTo(by))
+	for i := range p.Claims.Removals {
+		c := &p.Claims.Removals[i]
+		c.Placement, c.Last = asks, c.Last && len(would.Targets) == 0 && !by.PlacementSpec().AllowEmpty
+		if c.Owner.Kind != MemberClusterKind {
+			c.Owner, c.Message = asks, why[c.Cluster]
+		}
+	}
+}
+
+// unreleased returns the clusters whose copy is to be deleted and was not released by the guard yet.
+func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
+	var out map[string]bool
+	for _, r := range d.Withdraw {
+		policy := whenUnselected
+		if m := in.Facts.Cluster(r.Cluster); r.Reason == hubv1.ReasonClusterLeaving && m != nil {
+			policy = cmp.Or(m.Spec.Leave.Policy, hubv1.RemovalOrphan)
+		}
+		if e := in.Spec().Target(r.Cluster); e == nil || !in.isGuarded(*e, in.absent(*e, r.Reason, policy)) {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[r.Cluster] = true
+	}
+	return out
+}
+
+// withHeld adds the copies whose removal is held to the condition.
+func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Condition {
+	const named = 3
+	var held []string
+	for _, r := range removals {
+		if r.Held {
+			held = append(held, fmt.Sprintf("%s (%s)", r.Cluster, r.Reason))
+		}
+	}
+	if len(held) == 0 {
+		return c
+	}
+	n := clusterCount(len(held))
+	if len(held) > named {
+		held = append(held[:named], fmt.Sprintf("and %d more", len(held)-named))
+	}
+	c.Message += fmt.Sprintf("; the removal from %s is held until a user confirms the removal: %s", n, strings.Join(held, ", "))
+	if empty {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "no cluster is selected; "+c.Message
+	}
+	return c
+}

@@ -1,0 +1,176 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// guarded is the input for an object with these verdicts of the guard.
+func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]Verdict, clusters ...*hubv1.MemberCluster) Input {
+	if removals == nil {
+		removals = map[string]Verdict{}
+	}
+	return Input{
+		Object: Object{ID: object, Template: template("a")}, Binding: b, Now: now, Removals: removals,
+		Facts: Facts{Placements: []hubv1.PlacementObject{p}, Clusters: clusters, NamespaceRead: true},
+	}
+}
+
+// readEntries is entriesOf, with "!" before those whose removal is held.
+func readEntries(spec *hubv1.BindingSpec) string {
+	out := entriesOf(spec)
+	for i, e := range spec.Clusters {
+		if e.Removal != nil {
+			out[i] = "!" + out[i] + " " + e.Removal.Reason
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestWhatTheGuardKeeps(t *testing.T) {
+	since := metav1.NewTime(now)
+	held := map[string]Verdict{"eu": {Reason: hubv1.ReasonNotSelected, HeldSince: &since}}
+	released := map[string]Verdict{"eu": {Reason: hubv1.ReasonNotSelected, Released: true}}
+	three := func() []*hubv1.MemberCluster {
+		return []*hubv1.MemberCluster{cluster("eu"), cluster("sg"), cluster("us")}
+	}
+	one := func(p *hubv1.Placement) { spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})(p) }
+	orphan := func(p *hubv1.Placement) { p.Spec.Deletion.WhenUnselected = hubv1.RemovalOrphan }
+	empty := func(p *hubv1.Placement) { p.Spec.AllowEmpty = true }
+	deleteAdopted := func(p *hubv1.Placement) { p.Spec.Deletion.Adopted = hubv1.RemovalDelete }
+	adopted := func(cluster string, entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
+		b := bound(entries...)
+		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Adopted: true})
+		return b
+	}
+	drained := func(c *hubv1.MemberCluster) { c.Spec.Drain = &hubv1.DrainPolicy{} }
+	refused := func(c *hubv1.MemberCluster) {
+		c.Spec.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
+	}
+	for name, tc := range map[string]struct {
+		in     Input
+		want   string
+		claims string // "cluster reason owner", with "last"
+	}{
+		"an unselected cluster keeps its copy until that is judged": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),
+			"eu, sg", "[eu NotSelected Placement shop/web]",
+		},
+		"one whose removal is held says so": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), held, three()...),
+			"!eu NotSelected, sg", "[eu NotSelected Placement shop/web]",
+		},
+		"one whose removal is released loses it": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("sg")), released, three()...),
+			"-eu NotSelected Delete, sg", "[]",
+		},
+		"a verdict for another reason does not count": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), released, cluster("eu", refused), cluster("sg")),
+			"eu, sg", "[eu TaintNotTolerated Placement shop/web]",
+		},
+		"an entry that is wanted again is held no more": {
+			guarded(bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{Reason: "NotSelected"}}, present("sg")),
+				policy("web", named("eu", "sg")), held, three()...),
+			"eu, sg", "[]",
+		},
+		"the last copy is told apart": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("typo")), nil, three()...),
+			"eu, sg", "[eu NotSelected Placement shop/web last sg NotSelected Placement shop/web last]",
+		},
+		"unless nowhere is meant": {
+			guarded(bound(present("eu")), policy("web", named("typo"), empty), nil, three()...),
+			"eu", "[eu NotSelected Placement shop/web]",
+		},
+		"an object that moves has no last copy, and its new place waits": {
+			guarded(bound(present("eu")), policy("web", named("sg", "us"), one), nil, three()...),
+			"eu", "[eu NotSelected Placement shop/web]",
+		},
+		"it moves once its removal is released": {
+			guarded(bound(present("eu")), policy("web", named("sg", "us"), one), released, three()...),
+			"-eu NotSelected Delete, sg", "[]",
+		},
+		"a cluster that is newly selected need not wait": {
+			guarded(bound(present("eu")), policy("web", named("sg")), held, three()...),
+			"!eu NotSelected, sg", "[eu NotSelected Placement shop/web]",
+		},
+		"orphans are not held": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("sg"), orphan), nil, three()...),
+			"-eu NotSelected Orphan, sg", "[]",
+		},
+		"copies that were adopted are orphaned, and are not held": {
+			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg")), nil, three()...),
+			"-eu NotSelected Delete, sg", "[]",
+		},
+		"unless adopted copies are deleted as well": {
+			guarded(adopted("eu", present("eu"), present("sg")), policy("web", named("sg"), deleteAdopted), nil, three()...),
+			"eu, sg", "[eu NotSelected Placement shop/web]",
+		},
+		"a cluster that leaves and deletes asks for itself": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", leaving(hubv1.RemovalDelete)), cluster("sg")),
+			"eu, sg", "[eu ClusterLeaving MemberCluster eu]",
+		},
+		"one that leaves and orphans does not": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", leaving(hubv1.RemovalOrphan)), cluster("sg")),
+			"-eu ClusterLeaving Orphan, sg", "[]",
+		},
+		"one that is abandoned is given up at once": {
+			guarded(bound(present("eu"), present("sg")), policy("web"), nil, cluster("eu", unreachable, leaving(hubv1.RemovalDelete), abandonAfter(1)), cluster("sg")),
+			"sg", "[]",
+		},
+		"a drain moves what is not to be removed, beside what is": {
+			guarded(bound(present("eu"), present("sg")), policy("web", named("sg", "us"),
+				spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](2)})), held, cluster("eu"), cluster("sg", drained), cluster("us")),
+			"!eu NotSelected, ~sg Drained by us, us", "[eu NotSelected Placement shop/web]",
+		},
+	} {
+		p := Decide(tc.in)
+		if got := readEntries(p.Spec); got != tc.want {
+			t.Errorf("%s: entries are %s, want %s", name, got, tc.want)
+		}
+		var claims []string
+		for _, c := range p.Claims.Removals {
+			claims = append(claims, c.Cluster+" "+c.Reason+" "+c.Owner.String())
+			if c.Last {
+				claims = append(claims, "last")
+			}
+		}
+		if got := fmt.Sprint(claims); got != tc.claims {
+			t.Errorf("%s: claims are %s, want %s", name, got, tc.claims)
+		}
+	}
+}
+
+func TestADeletedObjectGoesWhateverTheGuardSays(t *testing.T) {
+	f := guarded(bound(present("eu")), policy("web"), nil, cluster("eu"))
+	f.Object.State, f.Object.Template = Deleted, nil
+	if got := readEntries(Decide(f).Spec); got != "-eu ObjectDeleted Delete" {
+		t.Errorf("entries are %s", got)
+	}
+}
+
+func TestAHeldCopyKeepsItsShareAndHindersNoEviction(t *testing.T) {
+	since := metav1.NewTime(now)
+	b := bound(present("eu"), present("sg"))
+	b.Spec.Division = &hubv1.Division{Path: "/spec/replicas"}
+	b.Spec.Clusters[0].Replicas, b.Spec.Clusters[1].Replicas = ptr.To[int32](4), ptr.To[int32](4)
+	p := policy("web", named("sg"))
+	p.Spec.Replicas = hubv1.ReplicasPolicy{Type: hubv1.ReplicasDivide, Path: "/spec/replicas"}
+	f := guarded(b, p, map[string]Verdict{"eu": {Reason: hubv1.ReasonNotSelected, HeldSince: &since}}, cluster("eu"), cluster("sg"))
+	f.Object.Template.Object["spec"] = map[string]any{"replicas": int64(20)}
+	got := Decide(f)
+	if eu, sg := got.Spec.Target("eu"), got.Spec.Target("sg"); eu == nil || sg == nil || ptr.Deref(eu.Replicas, 0) != 4 || ptr.Deref(sg.Replicas, 0) != 16 {
+		t.Errorf("of 20 replicas the clusters get %+v, want 4 and 16", got.Spec.Clusters)
+	}
+	b = bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{}},
+		hubv1.BindingTarget{Name: "sg", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: hubv1.ReasonDrained}})
+	if waits := Awaited(b, b.Spec.Clusters[1], 0); len(waits) > 0 {
+		t.Errorf("the eviction waits for %v", waits)
+	}
+}

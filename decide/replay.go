@@ -1,0 +1,44 @@
+package decide
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/replicas"
+)
+
+// Replayed is a decision with the steps that led to it.
+type Replayed struct {
+	// Choice of the placement to follow. There may be none.
+	Choice  placement.Choice
+	Invalid []placement.InvalidPlacement
+	// Input of the decision on clusters. Nil: there was none, and Scheduled says why.
+	Input    *placement.Input
+	Decision placement.Decision
+	Trace    placement.Trace
+	// Division is nil if no replicas were divided.
+	Division *ReplayedDivision
+	// Spec of the binding, as it would be written.
+	Spec hubv1.BindingSpec
+	// Scheduled is the condition that would be written.
+	Scheduled metav1.Condition
+}
+
+// ReplayedDivision is a division of replicas with its input.
+type ReplayedDivision struct {
+	Field  replicas.Field
+	Input  replicas.Input
+	Result replicas.Division
+}
+
+// Replay is Decide, and records the steps.
+func Replay(i Input) Replayed {
+	var out Replayed
+	p := input{Input: i, replay: &out}.decide()
+	if p.Spec != nil {
+		out.Spec = *p.Spec
+	}
+	out.Scheduled = p.Status.Scheduled
+	return out
+}

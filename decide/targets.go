@@ -1,0 +1,179 @@
+package decide
+
+import (
+	"cmp"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// A rule changes one entry. Each kind of decision has its own.
+type rule func(hubv1.BindingTarget) hubv1.BindingTarget
+
+// settle applies a rule to every entry, and then the rules of all decisions: for clusters that leave, are gone or are
+// given up, and for withdrawals that are done.
+func (in input) settle(r rule) Plan {
+	p := Plan{Spec: in.Spec().DeepCopy()}
+	p.Spec.Clusters = nil
+	for _, before := range in.Spec().Clusters {
+		e, dropped, why := in.next(&p, before, r)
+		if !dropped && in.isGuarded(before, e) {
+			kept, c := in.claimed(before, e)
+			p.Spec.Clusters, p.Claims.Removals = append(p.Spec.Clusters, kept), append(p.Claims.Removals, c)
+			continue
+		}
+		if in.Object.State == Exists {
+			e.Removal = nil
+		}
+		taken := dropped || (before.State != e.State && (e.State == hubv1.TargetAbsent || e.State == hubv1.TargetEvicting))
+		if taken && in.Unconfirmed {
+			p.Spec.Clusters = append(p.Spec.Clusters, before)
+			continue
+		}
+		p.Withdraws = p.Withdraws || taken
+		switch {
+		case dropped:
+			p.LeftBehind = append(p.LeftBehind, before.Name+": "+why)
+		case !in.withdrawn(e):
+			p.Spec.Clusters = append(p.Spec.Clusters, e)
+		}
+	}
+	p.markLast()
+	return p
+}
+
+// next returns the entry after the rule. It is dropped if it is given up although its cluster may hold a copy.
+func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.BindingTarget, dropped bool, why string) {
+	e = r(before)
+	c := in.Facts.Cluster(e.Name)
+	if c != nil && c.DeletionTimestamp != nil {
+		if e.State != hubv1.TargetAbsent {
+			e = in.absent(e, hubv1.ReasonClusterLeaving, cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan))
+		}
+		hindrance := in.hindrance(before)
+		if wait, abandon := in.abandons(c, hindrance != ""); abandon {
+			switch {
+			case wait > 0 || in.withdrawn(e):
+			case hindrance != "":
+				return e, true, hindrance + " and is abandoned (spec.leave.whenUnreachable)"
+			default:
+				return e, true, "the cluster does not answer and is abandoned (spec.leave.whenUnreachable)"
+			}
+			p.Again = earlier(p.Again, max(wait, 0))
+		}
+	}
+	if c == nil && e.State == hubv1.TargetAbsent && !in.withdrawn(e) {
+		return e, true, "its MemberCluster is gone"
+	}
+	return e, false, ""
+}
+
+// refusals are the reasons for which a cluster refuses a withdrawal until its administrator changes something.
+var refusals = map[string]bool{hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true}
+
+// hindrance returns why a cluster that answers does not withdraw the copy of an Absent entry: it refuses, or finalizers
+// keep the copy. Else empty.
+func (in input) hindrance(e hubv1.BindingTarget) string {
+	if e.State != hubv1.TargetAbsent || in.Binding == nil {
+		return ""
+	}
+	row := in.Binding.BindingStatus().Row(e.Name)
+	switch {
+	case row == nil:
+		return ""
+	case row.Reason == hubv1.ReasonFinalizersRemain:
+		return row.Message
+	case refusals[row.Reason]:
+		return "the cluster refuses the withdrawal (" + row.Reason + ")"
+	}
+	return ""
+}
+
+// abandons reports whether a leaving cluster will be given up, and after which time.
+func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
+	const standard = 600
+	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !IsAway(c) && !hindered {
+		return 0, false
+	}
+	seconds := int32(standard)
+	if c.Spec.Leave.TimeoutSeconds != nil {
+		seconds = *c.Spec.Leave.TimeoutSeconds
+	}
+	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
+}
+
+// withdrawn reports whether the row of an Absent entry confirms the withdrawal. The rows must belong to the current
+// spec or to the one just before: an entry that was Absent in both was not Present in between. An older row may confirm
+// an earlier withdrawal. (A deletion counts as a change of the spec.)
+func (in input) withdrawn(e hubv1.BindingTarget) bool {
+	if e.State != hubv1.TargetAbsent || in.Binding == nil {
+		return false
+	}
+	before := in.Spec().Target(e.Name)
+	status := in.Binding.BindingStatus()
+	if before == nil || before.State != hubv1.TargetAbsent || status.ObservedGeneration < in.Binding.GetGeneration()-1 {
+		return false
+	}
+	row := status.Row(e.Name)
+	return row != nil && row.Reason == hubv1.ReasonWithdrawn
+}
+
+func present(cluster string) hubv1.BindingTarget {
+	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
+}
+
+// absent turns an entry Absent. It records the UID that the copies carry, which is the one that the binding had until
+// now.
+func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
+	uid := in.Spec().ObjectRef.UID
+	if e.Absent != nil {
+		uid = e.Absent.UID
+	}
+	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
+}
+
+// restored takes back a withdrawal whose only reason was the deletion of the object.
+func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
+	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
+		return present(e.Name)
+	}
+	return e
+}
+
+// heldBy returns the clusters that hold the object, or would if it had not been deleted in between.
+func heldBy(spec *hubv1.BindingSpec) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range spec.Clusters {
+		if restored(e).State == hubv1.TargetPresent {
+			out[e.Name] = true
+		}
+	}
+	return out
+}
+
+// evictingOf returns the clusters with an Evicting entry.
+func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range spec.Clusters {
+		if e.State == hubv1.TargetEvicting {
+			out[e.Name] = true
+		}
+	}
+	return out
+}
+
+func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
+
+// Forgotten returns the copies that no cluster withdraws once the binding is gone, as "cluster: reason".
+func Forgotten(i Input, p Plan) []string {
+	in, left := input{Input: i}, p.LeftBehind
+	if in.Object.State == Deleted {
+		return left
+	}
+	for _, e := range in.Spec().Clusters {
+		if (e.State == hubv1.TargetAbsent && !in.withdrawn(e)) || in.Object.State == Undecided {
+			left = append(left, e.Name+": the binding was deleted")
+		}
+	}
+	return left
+}

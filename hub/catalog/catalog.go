@@ -1,0 +1,195 @@
+// Package catalog knows the hub's CustomResourceDefinitions: of each kind that anybody asks about, the parts that
+// decide how its objects are read.
+//
+//   - A definition is read when its kind is first asked about, uncached: one may have a megabyte, and an informer would
+//     keep all of them whole.
+//   - One watch of the metadata of all definitions tells which of them have changed. A changed definition is read again
+//     at once; nothing expires.
+//   - While the API server cannot be asked, the last answer holds.
+//
+// It is not decided here what a definition means for a status: see packages member/health and hub/rollup.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requestTimeout bounds the read of one definition.
+const requestTimeout = 5 * time.Second
+
+var errNoVersion = errors.New("the definition has no such version")
+
+// Catalog knows definitions by kind. It works in every replica.
+type Catalog struct {
+	reader   client.Reader
+	mapper   meta.RESTMapper
+	onChange func(kind schema.GroupKind, before, after *Definition)
+
+	mu    sync.Mutex
+	kinds map[schema.GroupKind]*entry
+}
+
+// entry is what is known of one kind. Its fields are guarded by Catalog.mu, but for reading.
+type entry struct {
+	reading sync.Mutex // held by the caller who asks the API server
+
+	name    string      // of the definition; empty before the first answer
+	known   *Definition // nil before the first answer, and if there is no definition
+	current bool        // nothing is known to have changed since it was read
+	changes int         // events that made it outdated
+	doubted string      // the resourceVersion of which a caller has said that it may be outdated
+}
+
+// New returns a Catalog that knows nothing. reader reads uncached.
+func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
+	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
+}
+
+// OnChange sets the function that is told of a definition that was read before and has changed since. before or after
+// is nil if there was or is no definition. It is called from a goroutine of its own. To be called before Watch.
+func (c *Catalog) OnChange(f func(kind schema.GroupKind, before, after *Definition)) { c.onChange = f }
+
+// Watch follows the metadata of all definitions.
+func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	informer, err := informers.GetInformer(ctx, definition)
+	if err != nil {
+		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { c.see(ctx, o, false) },
+		UpdateFunc: func(_, o any) { c.see(ctx, o, false) },
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			c.see(ctx, o, true)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
+	return nil
+}
+
+// see takes note of a definition, and reads it again if it is another one than was read.
+func (c *Catalog) see(ctx context.Context, o any, gone bool) {
+	seen, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for kind, e := range c.kinds {
+		if e.name != seen.Name || (!gone && e.known.covers(seen)) {
+			continue
+		}
+		e.current = false
+		e.changes++
+		go func() { _, _ = c.Get(ctx, kind) }() // an error leaves it to the next caller
+	}
+}
+
+// Known answers from memory: nil if the kind has no definition, or was never asked about.
+func (c *Catalog) Known(kind schema.GroupKind) *Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.kinds[kind]; e != nil {
+		return e.known
+	}
+	return nil
+}
+
+// Get returns the definition of a kind; nil for a kind that is built in or comes from an aggregated API server. It asks
+// the API server if the kind was not asked about before, or its definition has changed. An error means that nothing is
+// known.
+func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, error) {
+	e := c.entry(kind)
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	c.mu.Lock()
+	known, current, changes := e.known, e.current, e.changes
+	c.mu.Unlock()
+	if current {
+		return known, nil
+	}
+	name, fresh, err := c.read(ctx, kind, known)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil && e.name == "":
+		return nil, err
+	case err != nil:
+		return e.known, nil
+	}
+	if c.onChange != nil && e.name != "" && fresh != e.known {
+		go c.onChange(kind, e.known, fresh)
+	}
+	e.name, e.known, e.current = name, fresh, e.changes == changes
+	return fresh, nil
+}
+
+// Doubt says that the API server acts by another definition than the one that was read at this resourceVersion. It
+// returns true if a later Get may answer otherwise: once for each resourceVersion.
+func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.kinds[kind]
+	switch {
+	case e == nil || e.known == nil || e.known.ResourceVersion != resourceVersion:
+		return true
+	case e.doubted == resourceVersion:
+		return false
+	}
+	e.doubted, e.current = resourceVersion, false
+	return true
+}
+
+func (c *Catalog) entry(kind schema.GroupKind) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.kinds[kind]
+	if e == nil {
+		e = &entry{}
+		c.kinds[kind] = e
+	}
+	return e
+}
+
+// read asks the API server. The definition is nil if there is none.
+func (c *Catalog) read(ctx context.Context, kind schema.GroupKind, known *Definition) (name string, d *Definition, err error) {
+	mapping, err := c.mapper.RESTMapping(kind)
+	if err != nil {
+		return "", nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
+	}
+	name = mapping.Resource.GroupResource().String()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var crd apiextensionsv1.CustomResourceDefinition
+	switch err := c.reader.Get(ctx, types.NamespacedName{Name: name}, &crd); {
+	case apierrors.IsNotFound(err):
+		return name, nil, nil
+	case err != nil:
+		return "", nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	if known != nil && known.ResourceVersion == crd.ResourceVersion {
+		return name, known, nil
+	}
+	d, err = newDefinition(&crd)
+	return name, d, err
+}

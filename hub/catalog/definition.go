@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// Definition is what a CustomResourceDefinition says of its kind. It is not to be changed.
+type Definition struct {
+	Name, ResourceVersion string
+	Versions              []Version
+
+	uid        types.UID
+	generation int64
+}
+
+// Version is what a definition says of one of its versions.
+type Version struct {
+	Name string
+	// Served says whether the API server serves the version.
+	Served bool
+	// Conventions are how the status of an object is read.
+	Conventions health.Conventions
+	// Status is the schema by which the statuses of members are merged; StatusSubresource says whether there is one.
+	Status            rollup.Schema
+	StatusSubresource bool
+	// ScalePath is where the scale subresource has the replicas, such as ".spec.replicas"; empty if there is none.
+	ScalePath string
+}
+
+func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	d := &Definition{Name: crd.Name, ResourceVersion: crd.ResourceVersion, uid: crd.UID, generation: crd.Generation}
+	for i := range crd.Spec.Versions {
+		from := &crd.Spec.Versions[i]
+		v := Version{Name: from.Name, Served: from.Served, Conventions: health.ReadConventions(crd, from.Name)}
+		if from.Subresources != nil && from.Subresources.Scale != nil {
+			v.ScalePath = from.Subresources.Scale.SpecReplicasPath
+		}
+		var err error
+		if v.Status, v.StatusSubresource, err = rollup.NewSchema(crd, from.Name); err != nil {
+			return nil, fmt.Errorf("reading the schema of CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		d.Versions = append(d.Versions, v)
+	}
+	return d, nil
+}
+
+// Version returns what the definition says of a version. Of no definition nothing is said.
+func (d *Definition) Version(name string) (Version, error) {
+	if d == nil {
+		return Version{}, nil
+	}
+	for _, v := range d.Versions {
+		if v.Name == name {
+			return v, nil
+		}
+	}
+	return Version{}, fmt.Errorf("CustomResourceDefinition %s: version %s: %w", d.Name, name, errNoVersion)
+}
+
+// ScalePath is that of the first served version with a scale subresource; empty if there is none.
+func (d *Definition) ScalePath() string {
+	if d == nil {
+		return ""
+	}
+	for _, v := range d.Versions {
+		if v.Served && v.ScalePath != "" {
+			return v.ScalePath
+		}
+	}
+	return ""
+}
+
+// covers is true if the definition is as new as the one that was seen. A write of the status changes nothing here.
+func (d *Definition) covers(seen *metav1.PartialObjectMetadata) bool {
+	return d != nil && d.uid == seen.UID && d.generation >= seen.Generation
+}

@@ -1,0 +1,134 @@
+package memberview
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+	membercontent "github.com/hanse-dev/hanse/member/content"
+)
+
+// adopt takes over an object, or says what that would change.
+func (v *View) adopt(ctx context.Context, q *question) (any, error) {
+	var in AdoptRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	if in.Adoption != hubv1.AdoptionIfNoDiff && in.Adoption != hubv1.AdoptionAlways || len(in.UID) > longestName {
+		return nil, apierrors.NewBadRequest("the request does not say how to take the object over")
+	}
+	p, err := v.find(ctx, q, in.Object)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.demandAdopt(ctx, q, p, in.UID != ""); err != nil {
+		return nil, err
+	}
+	m, free, err := v.member(ctx, q, false, p)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	if in.UID == "" {
+		return v.wouldAdopt(ctx, q, m, p, in)
+	}
+	o, err := v.opts.Adopt(ctx, q.cluster, p.id, in.Adoption, in.UID)
+	if err != nil {
+		return nil, v.unlessAway(err)
+	}
+	v.opts.Logger.Info("Took over an object", "user", q.who.name, "cluster", q.cluster, "object", p.id.String(),
+		"uid", in.UID, "adoption", in.Adoption, "applied", o.Applied, "reason", o.Reason)
+	switch {
+	case o.Applied == metav1.ConditionTrue && o.Adopted:
+		return AdoptAnswer{State: AdoptAdopted}, nil
+	case o.Applied == metav1.ConditionTrue:
+		return AdoptAnswer{State: AdoptCopy}, nil
+	}
+	return AdoptAnswer{State: AdoptRefused, Refused: reasonOf(&o)}, nil
+}
+
+// demandAdopt checks that the user may take over objects of the member. Whoever does it must be allowed to change the
+// hub object, too: it is what the member gets.
+func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write bool) error {
+	allowed, err := v.mayAdopt(ctx, q)
+	if err != nil {
+		return err
+	}
+	if !allowed {
+		members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
+		return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb adopt on it", q.who.name))
+	}
+	if !write {
+		return nil
+	}
+	allowed, err = v.may(ctx, q.who, authorizationv1.ResourceAttributes{
+		Verb: "update", Group: p.resource.Group, Version: p.resource.Version, Resource: p.resource.Resource,
+		Namespace: p.id.Namespace, Name: p.id.Name,
+	})
+	if err == nil && !allowed {
+		resource := schema.GroupResource{Group: p.resource.Group, Resource: p.resource.Resource}
+		err = apierrors.NewForbidden(resource, p.id.Name, fmt.Errorf("user %q needs the verb update on it", q.who.name))
+	}
+	return err
+}
+
+// mayAdopt asks for the right that authors of placements need for apply.adoption.
+func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
+	return v.may(ctx, q.who, authorizationv1.ResourceAttributes{
+		Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: q.cluster,
+	})
+}
+
+// notShown tells a user that an object is not Hanse's. Without the right to take it over it is not shown: otherwise
+// those who may make a hub object could read every object of its kind and name on members.
+func notShown(q *question) *Reason {
+	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
+		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",
+		q.who.name, q.cluster)}
+}
+
+// wouldAdopt says what taking an object over would change.
+func (v *View) wouldAdopt(ctx context.Context, q *question, m Member, p placed, in AdoptRequest) (any, error) {
+	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, nil)
+	if err != nil {
+		return nil, v.unlessAway(err)
+	}
+	if intent.Manifest == nil && stop.Reason == hubv1.ReasonIsTemplate {
+		return AdoptAnswer{State: AdoptCopy}, nil
+	}
+	if intent.Manifest == nil {
+		return AdoptAnswer{State: AdoptRefused, Refused: reasonOf(stop)}, nil
+	}
+	intent.Adoption = in.Adoption
+	preview := m.Preview(ctx, intent)
+	if preview.Refused == nil {
+		preview.Refused = stop
+	}
+	return adoptable(preview), nil
+}
+
+func adoptable(p member.Preview) AdoptAnswer {
+	answer := AdoptAnswer{State: AdoptRefused, Refused: reasonOf(p.Refused)}
+	switch {
+	case p.Before != nil && !p.Unadopted:
+		return AdoptAnswer{State: AdoptCopy}
+	case p.Before == nil && p.After != nil:
+		return AdoptAnswer{State: AdoptMissing}
+	case p.Before == nil:
+		return answer
+	case p.Refused == nil:
+		answer.State, answer.UID = AdoptPossible, p.Before.GetUID()
+	case p.Refused.Reason == hubv1.ReasonAlreadyExists:
+		answer.State = AdoptDiffers
+	}
+	if p.After != nil && !isSecret(p.Before) {
+		answer.Changes = membercontent.Changes(p.Before, p.After)
+	}
+	return answer
+}

@@ -1,0 +1,133 @@
+package memberview_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+func TestAdoptNeedsItsVerbAndTheRightToChangeTheHubObject(t *testing.T) {
+	w := newWorld(t)
+	w.intent = func(hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+		return member.ApplyIntent{Manifest: configMap("blue")}, nil, nil
+	}
+	theirs := configMap("red")
+	theirs.SetUID("theirs")
+	for _, m := range w.members {
+		m.preview = member.Preview{Before: theirs, After: configMap("blue"), Unadopted: true}
+	}
+	w.adopts = member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Adopted: true}
+	update := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update"}}}
+	look := memberview.AdoptRequest{Object: w.object("ConfigMap", "settings"), Adoption: hubv1.AdoptionIfNoDiff}
+	take := look
+	take.UID = "theirs"
+	tests := map[string]struct {
+		rights, onMembers []rbacv1.PolicyRule
+		cluster           string
+		looks, takes      string // part of the refusal; empty if there is none
+	}{
+		"all rights": {slices.Concat(getAll, update), slices.Concat(viewAll, adoptHere), here, "", ""},
+		"without adopt": {
+			slices.Concat(getAll, update), viewAll, here, "needs the verb adopt", "needs the verb adopt",
+		},
+		"adopt on another member": {
+			slices.Concat(getAll, update), slices.Concat(viewAll, adoptHere), hereToo, "needs the verb adopt", "needs the verb adopt",
+		},
+		"without update": {getAll, slices.Concat(viewAll, adoptHere), here, "", "needs the verb update"},
+		"without get":    {update, slices.Concat(viewAll, adoptHere), here, "may not get", "may not get"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			token := w.user(strings.ReplaceAll(name, " ", "-"), tc.rights, tc.onMembers)
+			for says, in := range map[*string]memberview.AdoptRequest{&tc.looks: look, &tc.takes: take} {
+				w.adopted = nil
+				var answer memberview.AdoptAnswer
+				err := w.ask(token, tc.cluster, memberview.Adopt, in, &answer)
+				if *says != "" {
+					if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), *says) || w.adopted != nil {
+						t.Errorf("got %v, adopted %v", err, w.adopted)
+					}
+					continue
+				}
+				must(t, err)
+				if in.UID == "" {
+					want := memberview.AdoptAnswer{State: memberview.AdoptPossible, UID: "theirs", Changes: []string{".data.colour"}}
+					if diff := cmp.Diff(want, answer); diff != "" || w.adopted != nil {
+						t.Errorf("adopted %v: %s", w.adopted, diff)
+					}
+				} else if answer.State != memberview.AdoptAdopted || !slices.Equal(w.adopted, []string{"settings on cn-sha-1: IfNoDiff of theirs"}) {
+					t.Errorf("got %+v, adopted %v", answer, w.adopted)
+				}
+			}
+		})
+	}
+}
+
+func TestAdoptSaysWhoseTheObjectIs(t *testing.T) {
+	w := newWorld(t)
+	var stop *member.Outcome
+	w.intent = func(hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
+		return member.ApplyIntent{Manifest: configMap("blue")}, stop, nil
+	}
+	token := w.user("adopter", getAll, slices.Concat(viewAll, adoptHere))
+	suspended, differs := &member.Outcome{Reason: hubv1.ReasonSuspended}, &member.Outcome{Reason: hubv1.ReasonAlreadyExists, Message: "in .data"}
+	red, blue := configMap("red"), configMap("blue")
+	red.SetUID("theirs")
+	tests := map[string]struct {
+		preview member.Preview
+		stop    *member.Outcome
+		want    memberview.AdoptAnswer
+	}{
+		"a copy": {member.Preview{Before: red, After: blue, Refused: differs}, nil, memberview.AdoptAnswer{State: memberview.AdoptCopy}},
+		"none":   {member.Preview{After: blue}, nil, memberview.AdoptAnswer{State: memberview.AdoptMissing}},
+		"the copy of another hub": {
+			member.Preview{Refused: &member.Outcome{Reason: hubv1.ReasonOwnedByOther}}, nil,
+			memberview.AdoptAnswer{State: memberview.AdoptRefused, Refused: &memberview.Reason{Reason: hubv1.ReasonOwnedByOther}},
+		},
+		"one that differs": {member.Preview{Before: red, After: blue, Unadopted: true, Refused: differs}, nil, memberview.AdoptAnswer{
+			State: memberview.AdoptDiffers, Changes: []string{".data.colour"},
+			Refused: &memberview.Reason{Reason: hubv1.ReasonAlreadyExists, Message: "in .data"},
+		}},
+		"one that is as wanted, while writes are suspended": {
+			member.Preview{Before: red, After: red, Unadopted: true}, suspended,
+			memberview.AdoptAnswer{State: memberview.AdoptRefused, Refused: &memberview.Reason{Reason: hubv1.ReasonSuspended}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w.members[here].preview, stop = tc.preview, tc.stop
+			var got memberview.AdoptAnswer
+			in := memberview.AdoptRequest{Object: w.object("ConfigMap", "settings"), Adoption: hubv1.AdoptionIfNoDiff}
+			must(t, w.ask(token, here, memberview.Adopt, in, &got))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("paths of a Secret are not told", func(t *testing.T) {
+		before, after := secret(map[string]any{"a": "b25l"}), secret(map[string]any{"a": "dHdv"})
+		before.SetUID("theirs")
+		w.members[here].preview, stop = member.Preview{Before: before, After: after, Unadopted: true}, nil
+		var got memberview.AdoptAnswer
+		in := memberview.AdoptRequest{Object: w.object("Secret", "password"), Adoption: hubv1.AdoptionAlways}
+		must(t, w.ask(token, here, memberview.Adopt, in, &got))
+		if diff := cmp.Diff(memberview.AdoptAnswer{State: memberview.AdoptPossible, UID: "theirs"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an unknown way to adopt is refused", func(t *testing.T) {
+		in := memberview.AdoptRequest{Object: w.object("ConfigMap", "settings"), Adoption: hubv1.AdoptionNever}
+		if err := w.ask(token, here, memberview.Adopt, in, nil); !apierrors.IsBadRequest(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

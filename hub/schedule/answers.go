@@ -1,0 +1,46 @@
+package schedule
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/decide"
+)
+
+// answers has the time since when decisions wait for clusters to report whether they serve a kind.
+type answers struct {
+	mu    sync.Mutex
+	since map[schema.GroupKind]time.Time
+}
+
+// awaited returns how long decisions have waited for a kind; 0 if none waits.
+func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since, waits := a.since[kind]
+	if !waits {
+		return 0
+	}
+	return now.Sub(since)
+}
+
+// claim notes whether a decision missed answers.
+func (a *answers) claim(kind schema.GroupKind, c decide.Answers, now time.Time) {
+	if c == decide.AnswersIrrelevant {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c == decide.AnswersComplete {
+		delete(a.since, kind)
+		return
+	}
+	if _, waits := a.since[kind]; !waits {
+		if a.since == nil {
+			a.since = map[schema.GroupKind]time.Time{}
+		}
+		a.since[kind] = now
+	}
+}

@@ -1,0 +1,116 @@
+package schedule
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// copyCounts are the numbers of objects by cluster and of copies by placement, by all bindings.
+type copyCounts struct {
+	complete atomic.Bool // every binding is counted
+
+	mu      sync.Mutex
+	sent    map[types.NamespacedName]sent // by binding
+	objects map[string]int                // objects by cluster
+	copies  map[decide.Owner]int          // by placement
+}
+
+// sent is the clusters that the object of a binding is sent to, and its placement.
+type sent struct {
+	placement decide.Owner
+	clusters  []string
+}
+
+// objectsOn counts the objects that are sent to a cluster.
+func (c *copyCounts) objectsOn(cluster string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.objects[cluster]
+}
+
+// objectsByCluster counts the objects that are sent to each cluster.
+func (c *copyCounts) objectsByCluster() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.objects)
+}
+
+// count takes a change of a binding into the counts; b is nil if the binding is gone.
+func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
+	var now sent
+	if b != nil {
+		now.placement = decide.OwnerOf(b.BindingSpec().PlacementRef)
+		for _, e := range b.BindingSpec().Clusters {
+			if e.State == hubv1.TargetPresent {
+				now.clusters = append(now.clusters, e.Name)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.sent[key]
+	if before.placement == now.placement && slices.Equal(before.clusters, now.clusters) {
+		return
+	}
+	if c.sent == nil {
+		c.sent, c.copies = map[types.NamespacedName]sent{}, map[decide.Owner]int{}
+	}
+	if c.objects == nil {
+		c.objects = map[string]int{}
+	}
+	for _, name := range before.clusters {
+		if c.objects[name]--; c.objects[name] == 0 {
+			delete(c.objects, name)
+		}
+	}
+	if c.copies[before.placement] -= len(before.clusters); c.copies[before.placement] <= 0 {
+		delete(c.copies, before.placement)
+	}
+	for _, name := range now.clusters {
+		c.objects[name]++
+	}
+	if now.clusters == nil {
+		delete(c.sent, key)
+		return
+	}
+	c.copies[now.placement] += len(now.clusters)
+	c.sent[key] = now
+}
+
+// copiesOf counts the copies of the objects that follow a placement.
+func (c *copyCounts) copiesOf(placement decide.Owner) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.copies[placement]
+}
+
+// bindings is the event handler that keeps the counts and the state of drains.
+func (c *copyCounts) bindings(d *drains) toolscache.ResourceEventHandler {
+	take := func(o any) {
+		if b, ok := o.(hubv1.BindingObject); ok {
+			key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+			c.count(key, b)
+			d.see(key, b)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, o any) { take(o) },
+		DeleteFunc: func(o any) {
+			if b, ok := scopes.Last(o).(hubv1.BindingObject); ok {
+				key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+				c.count(key, nil)
+				d.see(key, nil)
+			}
+		},
+	}
+}

@@ -1,0 +1,75 @@
+package schedule
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func TestTheObjectsOfAClusterAreCounted(t *testing.T) {
+	t.Parallel()
+	var m copyCounts
+	handler := m.bindings(&drains{})
+	a, b := bound(present("eu"), present("sg")), bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, hubv1.RemovalDelete))
+	a.Name, b.Name = "a", "b"
+	counts := func() [2]int { return [2]int{m.objectsOn("eu"), m.objectsOn("sg")} }
+	handler.OnAdd(a, true)
+	handler.OnAdd(b, false)
+	if got := counts(); got != [2]int{2, 1} {
+		t.Fatalf("eu and sg have %v objects", got)
+	}
+	moved := bound(present("sg"))
+	moved.Name = "b"
+	handler.OnUpdate(b, moved)
+	handler.OnUpdate(moved, moved)
+	if got := counts(); got != [2]int{1, 2} {
+		t.Fatalf("after a move eu and sg have %v objects", got)
+	}
+	handler.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: a})
+	handler.OnDelete(moved)
+	handler.OnDelete(moved)
+	if got := counts(); got != [2]int{} || len(m.sent) > 0 || len(m.objects) > 0 {
+		t.Fatalf("after the end eu and sg have %v objects, remembered are %v and %v", got, m.sent, m.objects)
+	}
+	m.count(types.NamespacedName{Name: "never heard of"}, nil)
+}
+
+func TestWhichKindsAClusterServesOtherwise(t *testing.T) {
+	t.Parallel()
+	gk := func(kind string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: kind} }
+	type says = map[schema.GroupKind][]string
+	tests := map[string]struct {
+		before, after says
+		want          []string
+	}{
+		"nothing has changed":               {says{gk("A"): {"v1"}, gk("B"): nil}, says{gk("A"): {"v1"}, gk("B"): {}}, nil},
+		"another version, and one more":     {says{gk("A"): {"v1"}, gk("B"): {"v1"}}, says{gk("A"): {"v2"}, gk("B"): {"v1", "v2"}}, []string{"A", "B"}},
+		"a kind of which nothing was known": {nil, says{gk("A"): nil}, []string{"A"}},
+		"a kind that is no longer asked for": {
+			says{gk("A"): {"v1"}, gk("B"): {"v1"}}, says{gk("B"): {"v1"}}, []string{"A"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for moved := range servedOtherwise(tc.before, tc.after) {
+				got = append(got, moved.Kind)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if moved := servedOtherwise(nil, nil); !moved.Equal(sets.New[schema.GroupKind]()) {
+		t.Errorf("nothing became %v", moved)
+	}
+}

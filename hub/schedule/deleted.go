@@ -1,0 +1,54 @@
+package schedule
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// deletedHolds is how long an answer of the API server that an object is gone counts.
+const deletedHolds = 10 * time.Minute
+
+// deletedObjects are the objects that an uncached read has shown to be gone or being deleted. A UID never comes back
+// from that, so that the steps after the decision, until its binding is gone, need no more reads. The decision itself
+// always reads: a hub that was restored from a backup brings old UIDs back. For the same reason, an object that is seen
+// again is forgotten.
+type deletedObjects struct {
+	clock clock.PassiveClock
+
+	mu   sync.Mutex
+	seen map[key]deletedObject
+}
+
+type deletedObject struct {
+	uid types.UID
+	at  time.Time
+}
+
+// knows reports whether the object of the binding was shown to be gone.
+func (d *deletedObjects) knows(id key, b hubv1.BindingObject) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o, ok := d.seen[id]
+	return ok && o.uid == b.BindingSpec().ObjectRef.UID && d.clock.Since(o.at) < deletedHolds
+}
+
+// learn notes that the object of the binding is gone, by an uncached read that began at that time.
+func (d *deletedObjects) learn(id key, b hubv1.BindingObject, at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen == nil {
+		d.seen = map[key]deletedObject{}
+	}
+	d.seen[id] = deletedObject{uid: b.BindingSpec().ObjectRef.UID, at: at}
+}
+
+func (d *deletedObjects) forget(id key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.seen, id)
+}

@@ -1,0 +1,171 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// Failover limits evictions.
+type Failover struct {
+	// Grace is how long a new leader waits before it evicts anything from clusters that are away. Default 60 s.
+	Grace time.Duration
+	// PerSecond is how many objects are evicted in a second, and at once. Default 10.
+	PerSecond int
+	// MostAway is the percentage of clusters that may be away at once. Default placement.DefaultMostAway.
+	MostAway int
+	// Confirmed reports whether this process has probed the cluster, so that its status can be trusted. Default:
+	// always.
+	Confirmed func(cluster string) bool
+}
+
+// WithDefaults fills in the unset fields.
+func (o Failover) WithDefaults() Failover {
+	o.Grace = cmp.Or(o.Grace, time.Minute)
+	o.PerSecond = cmp.Or(o.PerSecond, 10)
+	o.MostAway = cmp.Or(o.MostAway, placement.DefaultMostAway)
+	if o.Confirmed == nil {
+		o.Confirmed = func(string) bool { return true }
+	}
+	return o
+}
+
+// limits counts the evictions, drains and waits of all objects. A decision gets them as values (of) and claims its part
+// (claim). After the binding was written, the unused part is given back (decided).
+type limits struct {
+	Failover
+	drains  drains
+	answers answers
+
+	mu       sync.Mutex
+	since    time.Time         // this process leads; zero if it does not
+	free     time.Time         // the last place that was given in the rate of evictions
+	reserved map[key]time.Time // places in the rate that are not used yet
+}
+
+// begin is called when this process begins to lead.
+func (l *limits) begin(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.since = now
+}
+
+// of returns the limits for one object. It reserves nothing.
+func (l *limits) of(in decide.Input) *decide.Limits {
+	out := &decide.Limits{
+		MostAway: l.MostAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
+		AnswersAwaited: l.answers.awaited(in.Object.ID.GroupKind(), in.Now),
+	}
+	for _, c := range in.Facts.Clusters {
+		if c.Spec.Drain == nil && !evicts(c) {
+			continue
+		}
+		t := in.Spec().Target(c.Name)
+		switch {
+		case t == nil || t.State == hubv1.TargetEvicting:
+		case c.Spec.Drain == nil && !l.Confirmed(c.Name):
+			out.Untried = with(out.Untried, c.Name)
+		case c.Spec.Drain != nil && l.drains.full(c.Name, in.Object.ID, unavailable(c.Spec.Drain)):
+			out.FullDrains = with(out.FullDrains, c.Name)
+		}
+	}
+	return out
+}
+
+// evicts reports whether the taints of a cluster can evict objects from it.
+func evicts(c *hubv1.MemberCluster) bool {
+	noExecute := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }
+	return slices.ContainsFunc(c.Spec.Taints, noExecute) || slices.ContainsFunc(c.Status.Taints, noExecute)
+}
+
+func with(set map[string]bool, name string) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	set[name] = true
+	return set
+}
+
+// claim reserves the claims of a decision. It returns false if another object was faster, and the limits have changed
+// since the decision.
+func (l *limits) claim(in decide.Input, c decide.Claims) bool {
+	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
+	for _, name := range c.Unreplaced {
+		l.drains.began(name, in.Objects[name])
+	}
+	asKnown, evicted := true, c.EvictionWaits
+	for _, name := range slices.Concat(c.Evicted, c.FullDrains) {
+		m := in.Facts.Cluster(name)
+		if m == nil || m.Spec.Drain == nil {
+			evicted = true
+			continue
+		}
+		full := slices.Contains(c.FullDrains, name)
+		asKnown = l.drains.ask(name, in.Object.ID, unavailable(m.Spec.Drain), in.Objects[name]) != full && asKnown
+	}
+	if evicted {
+		asKnown = (l.reserve(in.Object.ID, in.Now) > 0) == c.EvictionWaits && asKnown
+	}
+	return asKnown
+}
+
+// decided notes a decision, and drops the reservations that it used or does not need.
+func (l *limits) decided(id key, c decide.Claims, written bool) {
+	l.drains.decided(id, c, written)
+	if !c.EvictionWaits && (written || len(c.Evicted) == 0) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.reserved, id)
+	}
+}
+
+// settling is how long a new leader still waits before it trusts that clusters are away.
+func (l *limits) settling(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() {
+		return l.Grace
+	}
+	return max(0, l.since.Add(l.Grace).Sub(now))
+}
+
+// evictionIn is how long the object waits for its place in the rate of evictions.
+func (l *limits) evictionIn(id key, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, l.place(id, now).Sub(now))
+}
+
+// reserve is evictionIn, and keeps the place for the object.
+func (l *limits) reserve(id key, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.place(id, now)
+	if _, reserved := l.reserved[id]; !reserved {
+		l.free = at
+		if l.reserved == nil {
+			l.reserved = map[key]time.Time{}
+		}
+		l.reserved[id] = at
+	}
+	return max(0, at.Sub(now))
+}
+
+// place is the time at which the object may be evicted. After a pause, the objects of one second may go at once.
+func (l *limits) place(id key, now time.Time) time.Time {
+	if at, reserved := l.reserved[id]; reserved {
+		return at
+	}
+	last := l.free
+	if earliest := now.Add(-time.Second); last.Before(earliest) {
+		last = earliest
+	}
+	return last.Add(time.Second / time.Duration(l.PerSecond))
+}

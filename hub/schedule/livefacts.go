@@ -1,0 +1,89 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// liveFor is how old uncached facts may be. This spares the API server when many objects lose a cluster at once. Facts
+// that are older than the cache only delay a withdrawal.
+const liveFor = time.Second
+
+// liveFacts reads the facts of namespaces uncached, each at most once in liveFor.
+type liveFacts struct {
+	reader client.Reader
+	clock  clock.PassiveClock
+
+	mu   sync.Mutex
+	read map[string]readFacts
+}
+
+type readFacts struct {
+	facts decide.Facts
+	at    time.Time
+}
+
+func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, error) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	for ns, r := range l.read {
+		if now.Sub(r.at) > liveFor {
+			delete(l.read, ns)
+		}
+	}
+	r, ok := l.read[namespace]
+	l.mu.Unlock()
+	if ok {
+		return r.facts, nil
+	}
+	f, err := scopes.Facts(ctx, l.reader, namespace)
+	if err != nil {
+		return decide.Facts{}, err
+	}
+	// Asked last: objects vanish with their definition only after that is marked for deletion.
+	if err := l.stand(ctx); err != nil {
+		return decide.Facts{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.read == nil {
+		l.read = map[string]readFacts{}
+	}
+	l.read[namespace] = readFacts{facts: f, at: now}
+	return f, nil
+}
+
+// definitionKind is the kind of definitions, of which only the metadata is read.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+var errTerminating = errors.New("it is being deleted")
+
+// stand returns an error if one of our own definitions is being deleted: then policies and clusters vanish although no
+// user wants to withdraw an object.
+func (l *liveFacts) stand(ctx context.Context) error {
+	for _, plural := range []string{"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"} {
+		name := plural + "." + hubv1.GroupVersion.Group
+		definition := &metav1.PartialObjectMetadata{}
+		definition.SetGroupVersionKind(definitionKind)
+		err := l.reader.Get(ctx, client.ObjectKey{Name: name}, definition)
+		if err == nil && definition.DeletionTimestamp != nil {
+			err = errTerminating
+		}
+		if err != nil {
+			return fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return nil
+}

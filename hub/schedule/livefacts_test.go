@@ -1,0 +1,64 @@
+package schedule
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// definitions answers reads of CustomResourceDefinitions, and every list with nothing.
+type definitions struct {
+	client.Reader
+	ending string
+	lists  int
+}
+
+func (d *definitions) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if _, ok := into.(*metav1.PartialObjectMetadata); ok && key.Name == d.ending {
+		into.SetDeletionTimestamp(&metav1.Time{Time: now})
+	}
+	return nil
+}
+
+func (d *definitions) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	d.lists++
+	return nil
+}
+
+func TestAWorldWhoseDefinitionsAreEndingIsNoWorld(t *testing.T) {
+	t.Parallel()
+	for _, plural := range []string{"memberclusters", "placements", "clusterplacements"} {
+		name := plural + "." + hubv1.GroupVersion.Group
+		facts := liveFacts{reader: &definitions{ending: name}, clock: testclock.NewFakePassiveClock(now)}
+		if _, err := facts.get(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("while %s is being deleted: error %v", name, err)
+		}
+	}
+}
+
+func TestAWorldIsReadOnceASecond(t *testing.T) {
+	t.Parallel()
+	reader, clock := &definitions{}, testclock.NewFakePassiveClock(now)
+	facts := liveFacts{reader: reader, clock: clock}
+	read := func() int {
+		if _, err := facts.get(t.Context(), "shop"); err != nil {
+			t.Fatal(err)
+		}
+		return reader.lists
+	}
+	first := read()
+	if again := read(); again != first {
+		t.Errorf("a second decision in the same moment made %d more lists", again-first)
+	}
+	clock.SetTime(now.Add(2 * time.Second))
+	if later := read(); later == first {
+		t.Error("facts of two seconds ago were used")
+	}
+}
