@@ -45,6 +45,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/protect"
 	"github.com/hanse-dev/hanse/hub/report"
@@ -206,6 +207,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	})
 	f.links, shards.Links = links, links
 
+	pacer := pace.New(nil)
 	runsWorkloads := hubRunsWorkloads(ctx, mgr.GetAPIReader())
 	definitions := catalog.New(mgr.GetAPIReader(), mgr.GetRESTMapper())
 	scale := scalePath(definitions)
@@ -213,11 +215,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	failover.Confirmed = confirmed(shards)
 	scheduler = schedule.New(schedule.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: store, Recorder: events, HubRunsWorkloads: runsWorkloads,
-		ScalePath: scale, Failover: failover, Guard: o.Guard,
+		ScalePath: scale, Failover: failover, Guard: o.Guard, Pacer: pacer,
 	})
 	policies := policystatus.New(policystatus.Options{
 		Client: mgr.GetClient(), Templates: store, HubRunsWorkloads: runsWorkloads, ScalePath: scale, Events: events,
-		Removals: scheduler,
+		Removals: scheduler, Pacer: pacer,
 	})
 	scheduler.OnRemoval(policies.WakePlacement)
 	conventions := conventions{definitions}
@@ -229,18 +231,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, facts h
 	known := epochs.New(epochs.Options{
 		Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), ConfigMap: types.NamespacedName{Namespace: o.Namespace, Name: hubv1.EpochsConfigMap},
 	})
-	var dispatcher *dispatch.Dispatcher // asked by the reporter, to which it reports
 	reporter, err := report.New(report.Options{
 		Client: mgr.GetClient(), Definitions: definitions, HubConfig: mgr.GetConfig(), Fleet: f, Links: links,
-		Templates: store, Decisions: scheduler, Events: events,
+		Templates: store, Decisions: scheduler, Events: events, Pacer: pacer,
 		Holds: shards.Holds, IsHub: isHub(mgr.GetClient(), string(hubUID)), HubRunsWorkloads: runsWorkloads,
-		Backlog:     func() int { return dispatcher.Backlog() },
 		Conventions: conventions.learn, Wishes: wishesOf,
 	})
 	if err != nil {
 		return err
 	}
-	dispatcher = dispatch.New(dispatch.Options{
+	dispatcher := dispatch.New(dispatch.Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Fleet: f, Templates: store, Recorder: reporter,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 		Key:                    facts.key,

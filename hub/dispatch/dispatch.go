@@ -183,19 +183,6 @@ func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen
 	}
 }
 
-// Backlog is the number of changes that wait to be brought to members, or were brought there within about the last 0.4
-// s: a burst that is dealt with as it comes is one, too. Replays do not count, and no member that is slow or does not
-// answer.
-func (d *Dispatcher) Backlog() int {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	n := 0
-	for _, q := range d.queues {
-		n += q.gate.backlog()
-	}
-	return n
-}
-
 // queue returns the queue of a member; nil if it is not engaged.
 func (d *Dispatcher) queue(cluster string) *queue {
 	d.mu.RLock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,9 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -208,103 +204,6 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 			t.Errorf("%s was written as number %d of %d", name, place+1, replayed+2)
 		}
 	}
-}
-
-func TestOnlyChangesForMembersThatAnswerAreABacklog(t *testing.T) {
-	const objects = 40
-	begun, goOn := make(chan string, 2*objects), make(chan struct{})
-	m := &fakeMember{name: "eu", answer: func(_ context.Context, name string) member.Outcome {
-		begun <- name
-		<-goOn
-		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
-	}}
-	fails := &fakeMember{name: "fails", answer: func(context.Context, string) member.Outcome {
-		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon}
-	}}
-	w := newWorld(t, m, fails)
-	for i := range objects {
-		w.add(kind, fmt.Sprint("old-", i))
-	}
-	w.engage()
-	for range 8 {
-		<-begun
-	}
-	backlog := func(want int) {
-		t.Helper()
-		w.eventually(10*time.Second, func() string {
-			if n := w.dispatcher.Backlog(); n != want {
-				return fmt.Sprintf("a backlog of %d, want %d", n, want)
-			}
-			return ""
-		})
-	}
-	backlog(0) // it replays
-	for range objects - 8 {
-		goOn <- struct{}{}
-		<-begun
-	}
-	for i := range objects {
-		w.create(kind, fmt.Sprint("new-", i))
-	}
-	goOn <- struct{}{}
-	if name := <-begun; !strings.HasPrefix(name, "new-") {
-		t.Fatalf("%s is at work, want a change", name)
-	}
-	backlog(objects - 1)
-	close(goOn)
-	w.eventually(10*time.Second, func() string {
-		if n := w.holds("eu"); n < 2*objects {
-			return fmt.Sprintf("%d of %d objects", n, 2*objects)
-		}
-		return ""
-	})
-	if w.dispatcher.Backlog() == 0 {
-		t.Error("a burst that has just been taken up is no backlog")
-	}
-	backlog(0)
-}
-
-func TestAMemberThatHasGoneSilentHasNoBacklog(t *testing.T) {
-	const keys, workers = 40, 8
-	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	g := newGate("eu", workers, now)
-	g.over("silent", workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
-	t.Cleanup(g.ShutDown)
-	for i := range keys {
-		g.Add(types.NamespacedName{Name: fmt.Sprint(i)})
-	}
-	now.SetTime(now.Now().Add(time.Hour)) // idle so far, which says nothing
-	answer, begun, answered := make(chan struct{}), make(chan struct{}, workers), make(chan struct{}, workers)
-	for range workers {
-		go func() {
-			key, _, _ := g.GetWithPriority()
-			g.enter(key, kind.GroupKind(), "")
-			g.call(t.Context(), key, kind.GroupKind(), "", func(context.Context) member.Outcome {
-				begun <- struct{}{}
-				<-answer
-				return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}
-			})
-			answered <- struct{}{}
-		}()
-	}
-	for range workers {
-		<-begun
-	}
-	if n := g.backlog(); n != keys-workers {
-		t.Errorf("a backlog of %d while the first calls are under way, want %d", n, keys-workers)
-	}
-	now.SetTime(now.Now().Add(slowCall))
-	answer <- struct{}{}
-	<-answered
-	now.SetTime(now.Now().Add(slowCall))
-	if n := g.backlog(); n != keys-workers {
-		t.Errorf("a backlog of %d two seconds after an answer, want %d", n, keys-workers)
-	}
-	now.SetTime(now.Now().Add(time.Millisecond))
-	if n := g.backlog(); n != 0 {
-		t.Errorf("a backlog of %d after more than two seconds without an answer, want none: nobody needs to wait for this member", n)
-	}
-	close(answer)
 }
 
 // TestKindsThatOthersNeedGoFirst engages a member with a bundle whose parts take a moment each.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -44,7 +45,7 @@ type Removals interface {
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
-// Options of the controllers. All but ScalePath, Removals and Clock are required.
+// Options of the controllers. All but ScalePath, Removals, Pacer and Clock are required.
 type Options struct {
 	// Client reads from the cache and writes the status of policies.
 	Client    client.Client
@@ -58,7 +59,9 @@ type Options struct {
 	Removals Removals
 	// Events takes what happens to placements.
 	Events events.EventRecorder
-	Clock  clock.PassiveClock
+	// Pacer gives the turns for writes. Unset means one of its own.
+	Pacer *pace.Pacer
+	Clock clock.PassiveClock
 }
 
 // Controllers keep the status of every policy.
@@ -75,10 +78,13 @@ func New(opts Options) *Controllers {
 	if opts.ScalePath == nil {
 		opts.ScalePath = func(context.Context, schema.GroupKind) string { return "" }
 	}
+	if opts.Pacer == nil {
+		opts.Pacer = pace.New(opts.Clock)
+	}
 	return &Controllers{
 		opts:       opts,
-		placements: newKeeper(opts.Clock, &placements{Options: opts, memory: map[types.NamespacedName]*memory{}}),
-		overrides:  newKeeper(opts.Clock, &overridePolicies{opts}),
+		placements: newKeeper(opts.Pacer, &placements{Options: opts, memory: map[types.NamespacedName]*memory{}}),
+		overrides:  newKeeper(opts.Pacer, &overridePolicies{opts}),
 	}
 }
 
@@ -99,63 +105,29 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// writeEvery is how often one policy is folded, and so written, at most. While each fold finds something to write that
-	// doubles, up to longestEvery: a policy with many objects is dear to fold and to write, and says little new each time.
-	writeEvery   = time.Second
-	longestEvery = 5 * time.Second
+	// foldEvery is how long changes of one policy, and of what it selects, are gathered before its status is folded.
+	foldEvery = 500 * time.Millisecond
 	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
 	numbersEvery = 10 * time.Second
-	// gatherFor is how long changes of many bindings are gathered.
-	gatherFor = 100 * time.Millisecond
 )
 
 // updater writes the status of one policy if it changed.
 type updater interface {
-	update(ctx context.Context, key types.NamespacedName) (update, error)
+	// again is the time until there is something to write that can wait; zero if there is nothing.
+	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
-// update is what came of that.
-type update struct {
-	gone  bool // there is no such policy
-	wrote bool
-	again time.Duration // until there will be something to write that can wait; zero if there is nothing
-}
-
-// keeper is one controller: a queue of policies, each folded at most once in writeEvery, and less often while much
-// changes.
+// keeper is one controller: a queue of policies, each folded at most once in foldEvery.
 type keeper struct {
 	updater updater
-	clock   clock.PassiveClock
+	pacer   *pace.Pacer
 
 	mu    sync.Mutex
 	ctx   context.Context                                   // nil until started
 	queue priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
-	paces map[types.NamespacedName]pace
 }
 
-// pace is how often one policy is folded.
-type pace struct {
-	folded, wrote time.Time     // last
-	every         time.Duration // at most
-}
-
-// foldedAt notes that the policy is folded now.
-func (p pace) foldedAt(now time.Time) pace {
-	return pace{folded: now, wrote: p.wrote, every: max(p.every, writeEvery)}
-}
-
-// wroteAt notes that its status was written.
-func (p pace) wroteAt(now time.Time) pace {
-	every := min(2*p.every, longestEvery)
-	if now.Sub(p.wrote) >= 2*p.every {
-		every = writeEvery // it was calm
-	}
-	return pace{folded: p.folded, wrote: now, every: every}
-}
-
-func newKeeper(c clock.PassiveClock, u updater) *keeper {
-	return &keeper{updater: u, clock: c, paces: map[types.NamespacedName]pace{}}
-}
+func newKeeper(p *pace.Pacer, u updater) *keeper { return &keeper{updater: u, pacer: p} }
 
 func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Context, manager.Manager) error) error {
 	yes := true
@@ -164,7 +136,7 @@ func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Cont
 		NeedLeaderElection: &yes,
 		UsePriorityQueue:   &yes,
 		RecoverPanic:       &yes,
-		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](writeEvery, time.Minute),
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](foldEvery, time.Minute),
 	})
 	if err != nil {
 		return fmt.Errorf("making the %s controller: %w", name, err)
@@ -188,40 +160,28 @@ func (k *keeper) started() context.Context {
 	return k.ctx
 }
 
-// wake makes a policy be folded as soon as that is due again.
+// wake makes a policy be folded within foldEvery.
 func (k *keeper) wake(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.queue != nil {
-		k.queue.AddWithOpts(priorityqueue.AddOpts{After: max(gatherFor, k.pause(key))}, key)
+		k.queue.AddWithOpts(priorityqueue.AddOpts{After: foldEvery}, key)
 	}
-}
-
-// pause is how long the policy has to wait. To be called with the lock held.
-func (k *keeper) pause(key types.NamespacedName) time.Duration {
-	p := k.paces[key]
-	return p.every - k.clock.Since(p.folded)
 }
 
 // Reconcile brings the status of one policy up to date.
 func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	k.mu.Lock()
-	pause := k.pause(key)
-	if pause <= 0 {
-		k.paces[key] = k.paces[key].foldedAt(k.clock.Now())
+	turn, wait := k.pacer.Try(pace.Many, keeperKey{k, key})
+	if turn == nil {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	k.mu.Unlock()
-	if pause > 0 {
-		return reconcile.Result{RequeueAfter: pause}, nil
-	}
-	done, err := k.updater.update(ctx, key)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case done.gone:
-		delete(k.paces, key)
-	case done.wrote:
-		k.paces[key] = k.paces[key].wroteAt(k.clock.Now())
-	}
-	return reconcile.Result{RequeueAfter: done.again}, err
+	defer turn.Done()
+	again, err := k.updater.update(ctx, key)
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// keeperKey is a policy as a caller of the pacer.
+type keeperKey struct {
+	keeper *keeper
+	policy types.NamespacedName
 }

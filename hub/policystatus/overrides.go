@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,10 +29,10 @@ func newOverridePolicy(key types.NamespacedName) hubv1.OverridePolicyObject {
 	return &hubv1.OverridePolicy{}
 }
 
-func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (update, error) {
+func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	policy := newOverridePolicy(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
-		return gone(err, policy, key)
+		return 0, unlessGone(err, policy, key)
 	}
 	before := policy.DeepCopyObject().(client.Object)
 	status := policy.OverrideStatus()
@@ -40,14 +41,13 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	accepted := acceptOverrides(policy)
 	var selected []hubv1.BindingObject
 	if accepted.Status == metav1.ConditionTrue {
-		var err error
 		if selected, err = p.selected(ctx, policy); err != nil {
-			return update{}, err
+			return 0, err
 		}
 	}
 	clusters, err := p.clusters(ctx)
 	if err != nil {
-		return update{}, err
+		return 0, err
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
@@ -58,10 +58,10 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	set(&status.Conditions, policy.GetGeneration(), accepted)
 	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
 	if equality.Semantic.DeepEqual(was, *status) {
-		return update{}, nil
+		return 0, nil
 	}
-	wrote, err := write(ctx, p.Client, before, policy)
-	return update{wrote: wrote}, err
+	_, err = write(ctx, p.Client, before, policy)
+	return 0, err
 }
 
 func acceptOverrides(policy hubv1.OverridePolicyObject) metav1.Condition {

@@ -38,15 +38,15 @@ func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
 	return &hubv1.Placement{}
 }
 
-func (p *placements) update(ctx context.Context, key types.NamespacedName) (update, error) {
+func (p *placements) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	policy := newPlacement(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
 		delete(p.memory, key)
-		return gone(err, policy, key)
+		return 0, unlessGone(err, policy, key)
 	}
 	of, err := p.read(ctx, key)
 	if err != nil {
-		return update{}, err
+		return 0, err
 	}
 	of.suspend = policy.PlacementSpec().Suspend
 	before := policy.DeepCopyObject().(client.Object)
@@ -69,20 +69,20 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (upda
 		}
 	}
 	if equality.Semantic.DeepEqual(was, *status) {
-		return update{}, nil
+		return 0, nil
 	}
 	m, now := p.remember(key), p.Clock.Now()
 	if pause := m.wrote.Add(numbersEvery).Sub(now); pause > 0 && onlyNumbers(was, *status) {
-		return update{again: pause}, nil
+		return pause, nil
 	}
 	if wrote, err := write(ctx, p.Client, before, policy); !wrote || err != nil {
-		return update{}, err
+		return 0, err
 	}
 	m.wrote = now
 	for _, e := range m.story(was, *status, now) {
 		p.Events.Eventf(policy, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
-	return update{wrote: true}, nil
+	return 0, nil
 }
 
 func (p *placements) remember(key types.NamespacedName) *memory {
@@ -253,12 +253,12 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// gone is what comes of a policy that was not read.
-func gone(err error, o client.Object, key types.NamespacedName) (update, error) {
+// unlessGone is the error of reading a policy, nil if there is no such policy.
+func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
-		return update{gone: true}, nil
+		return nil
 	}
-	return update{}, fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
+	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
 // kindOf is the kind of a typed object, whose own kind the cache leaves empty.

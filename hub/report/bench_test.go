@@ -60,8 +60,8 @@ func benchmarkPass(b *testing.B, clusters int, again bool) {
 	widgets := schemaOf(b, "widgets.yaml")
 	pass := func() (after hubv1.BindingStatus, changed bool) {
 		run := &run{
-			reporter: r, key: w.id("web").BindingKey(), id: w.id("web"), targets: targets, now: metav1.NewTime(time.Now()), outcomes: outcomes,
-			binding: binding, leads: true, elsewhere: map[string]bool{},
+			reporter: r, key: w.id("web").BindingKey(), id: w.id("web"), targets: targets, now: metav1.NewTime(time.Now()), known: known{outcomes: outcomes},
+			binding: binding, part: part{leads: true, elsewhere: map[string]bool{}},
 		}
 		if err := run.gather(b.Context()); err != nil {
 			b.Fatal(err)

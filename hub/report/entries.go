@@ -11,42 +11,47 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is what is remembered of one binding. It may be lost at any time: a restart costs no write.
+// entry is the memory of one binding. It may be lost at any time: a restart costs no write.
 type entry struct {
 	window window
+	shown
+	results
+	lastWrite
+	// settleUntil bounds the wait for expected results. Zero while nothing is waited for.
+	settleUntil time.Time
+	// waitingSince is when a decision began to wait for clusters that may be back in a moment; see grace.go.
+	waitingSince time.Time
 
-	// Of the binding as its last event showed it. targets is shared with the cache and must not be changed.
+	drifts   drifts
+	troubles troubles
+
+	merged  merged         // what is on the hub object
+	refusal refusal        // what its API server did not take
+	states  map[string]int // rows by state, as counted in the metric
+}
+
+// shown is a binding as its last event showed it.
+type shown struct {
 	uid        types.UID
 	generation int64
 	object     types.UID
 	kind       string
 	placement  types.UID
-	targets    []hubv1.BindingTarget
+	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
+}
 
-	// moved are the clusters whose copies changed since the window was opened.
-	moved    map[string]bool
+// results are what clusters have reported.
+type results struct {
+	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
 	reported reached // the last one that was complete
+}
 
-	// written is the resourceVersion of our last write; an older cached binding is not acted on. refused is the one on
-	// which a write was decided that the server refused as too old.
-	written, refused string
-	// behind is true while the cache is waited for; the next event of the binding wakes it.
-	behind bool
-	// rowsLeft is true while the status of the object is written and the rows are held.
-	rowsLeft bool
-	// settleUntil bounds the wait for what is on its way. Zero while nothing is waited for.
-	settleUntil time.Time
-	// waitingSince is when what scheduling says began to wait for clusters that may be back in a moment; see grace.go.
-	waitingSince time.Time
-
-	drifts    drifts
-	driftTold time.Time
-	troubles  troubles
-
-	merged  merged         // what is on the hub object
-	refusal refusal        // what its API server did not take
-	states  map[string]int // rows by state, as counted in the metric
+// lastWrite tells a binding in the cache that is older than the last write of its status.
+type lastWrite struct {
+	written string // resourceVersion of that write; an older binding is not acted on
+	refused string // resourceVersion on which a write was decided that the server refused as too old
+	behind  bool   // the cache is waited for; the next event of the binding wakes it
 }
 
 // reached identifies what clusters have reported on.
@@ -55,8 +60,9 @@ type reached struct {
 	hub     uint64 // content of the hub object
 }
 
-// drifts are the fields that were put back on members since that was last told.
+// drifts are the fields that were put back on members since the last event on them.
 type drifts struct {
+	told    time.Time // the last event
 	count   int
 	cluster string // of the first
 	field   member.FieldDrift
@@ -123,7 +129,7 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	e.outcomes[cluster] = o
 	news = news || !had || !same(before, o)
 	if failed(o) && (!had || before.Reason != o.Reason) {
-		return atOnce, news
+		return failure, news
 	}
 	if p, ok := e.complete(away, holds); ok && p != e.reported {
 		e.reported = p
@@ -132,19 +138,19 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change notes that the copy on a cluster changed, and says how much that matters. What happens on one cluster often
-// happens on all: then the last one ends the wait, and those before it put off its end.
+// change notes that the copy on a cluster changed, and returns how soon that must be written. A change on one cluster
+// is often made on all: then the last one ends the window.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
 	}
 	e.moved[cluster] = true
 	u := e.progress()
-	if p, ok := e.complete(away, holds); u != soon || len(e.moved) < 2 || !ok || p != e.reported {
-		return u // the copies are being written, and what comes of that counts
+	if p, ok := e.complete(away, holds); u != result || len(e.moved) < 2 || !ok || p != e.reported {
+		return u // the copies are being written, and their outcomes count
 	}
 	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
-		return following
+		return u
 	}
 	return lastResult
 }
@@ -155,7 +161,7 @@ func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
 	}
-	return soon
+	return result
 }
 
 // complete is true once every target has reported on the same content; targets that are away are not waited for, nor

@@ -50,7 +50,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 	}{
 		"the first of three can wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b"), present("c")},
-			last:    outcome{"a", appliedAt(1)}, want: soon, news: true,
+			last:    outcome{"a", appliedAt(1)}, want: result, news: true,
 		},
 		"the last one ends the wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
@@ -62,19 +62,19 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a failure does not wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: atOnce, news: true,
+			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: failure, news: true,
 		},
 		"the same failure again is no news": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			before:  []outcome{{"a", refusedBy(hubv1.ReasonForbidden)}}, last: outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: soon, news: false,
+			before:  []outcome{{"a", refusedBy(hubv1.ReasonForbidden)}}, last: outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: result, news: false,
 		},
 		"what is suspended has not failed": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			last:    outcome{"a", refusedBy(hubv1.ReasonSuspended)}, want: soon, news: true,
+			last:    outcome{"a", refusedBy(hubv1.ReasonSuspended)}, want: result, news: true,
 		},
 		"a new generation on the first cluster can wait for the others": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
-			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}}, last: outcome{"a", appliedAt(2)}, want: soon, news: true,
+			before:  []outcome{{"a", appliedAt(1)}, {"b", appliedAt(1)}}, last: outcome{"a", appliedAt(2)}, want: result, news: true,
 		},
 		"a new generation on the last cluster ends the wait": {
 			targets: []hubv1.BindingTarget{present("a"), present("b")},
@@ -82,7 +82,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a withdrawal that is under way is waited for": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
-			before:  []outcome{{"b", refusedBy(hubv1.ReasonDeleting)}}, last: outcome{"a", appliedAt(1)}, want: soon, news: true,
+			before:  []outcome{{"b", refusedBy(hubv1.ReasonDeleting)}}, last: outcome{"a", appliedAt(1)}, want: result, news: true,
 		},
 		"the first of two withdrawals that are all there is waits for the other": {
 			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
@@ -94,7 +94,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a withdrawal that fails does not wait": {
 			targets: []hubv1.BindingTarget{absent("a"), absent("b")},
-			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: atOnce, news: true,
+			last:    outcome{"a", refusedBy(hubv1.ReasonForbidden)}, want: failure, news: true,
 		},
 		"a withdrawal that is done completes": {
 			targets: []hubv1.BindingTarget{present("a"), absent("b")},
@@ -106,7 +106,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 		},
 		"a correction is news although the row stays": {
 			targets: []hubv1.BindingTarget{present("a")},
-			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"a", drifted}, want: soon, news: true,
+			before:  []outcome{{"a", appliedAt(1)}}, last: outcome{"a", drifted}, want: result, news: true,
 		},
 	}
 	for name, tc := range tests {
@@ -175,7 +175,7 @@ func TestOutdated(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := &entry{written: tc.written, refused: tc.refused}
+			e := &entry{lastWrite: lastWrite{written: tc.written, refused: tc.refused}}
 			b := &hubv1.ResourceBinding{}
 			b.ResourceVersion = tc.cached
 			if got := e.outdated(b); got != tc.want {
@@ -194,15 +194,15 @@ func TestChangesOnSeveralClustersMeetInOneWrite(t *testing.T) {
 		moved   []string
 		want    urgency
 	}{
-		"the first of three is told soon":          {applied: []string{"a", "b", "c"}, moved: []string{"a"}, want: soon},
-		"the second waits for the third":           {applied: []string{"a", "b", "c"}, moved: []string{"a", "b"}, want: following},
-		"the same one twice is not the second":     {applied: []string{"a", "b", "c"}, moved: []string{"a", "a"}, want: soon},
+		"the first of three waits for the others":  {applied: []string{"a", "b", "c"}, moved: []string{"a"}, want: result},
+		"so does the second":                       {applied: []string{"a", "b", "c"}, moved: []string{"a", "b"}, want: result},
+		"the same one twice is not the second":     {applied: []string{"a", "b", "c"}, moved: []string{"a", "a"}, want: result},
 		"the third ends the wait":                  {applied: []string{"a", "b", "c"}, moved: []string{"a", "b", "c"}, want: lastResult},
 		"a cluster that is away is not waited for": {applied: []string{"a", "b"}, away: map[string]bool{"c": true}, moved: []string{"a", "b"}, want: lastResult},
 		"nor is one that reports to another replica": {
 			applied: []string{"a", "b", "c"}, holds: func(c string) bool { return c != "c" }, moved: []string{"a", "b"}, want: lastResult,
 		},
-		"while copies are being written, what comes of that ends the wait": {applied: []string{"a", "b"}, moved: []string{"a", "b", "c"}, want: soon},
+		"while copies are being written, what comes of that ends the wait": {applied: []string{"a", "b"}, moved: []string{"a", "b", "c"}, want: result},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the
@@ -23,7 +23,7 @@ import (
 // grace is how long a link may be down, unless Options.Grace says otherwise.
 const grace = 10 * time.Second
 
-// WakeCluster makes every binding with that target be looked at, each in its turn: the link to the cluster changed.
+// WakeCluster makes every binding with that target be looked at: the link to the cluster changed.
 // Those of a cluster whose link is lost wake when it has been down for the time of grace.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
@@ -133,27 +133,14 @@ func (r *run) waitForGrace(e *entry) {
 		return
 	}
 	e.waitingSince = r.waitingSince
-	r.reporter.wakeInTurn(r.key, e, &r.reporter.turns, r.again)
+	r.reporter.wakeAfter(r.key, e, r.again, pace.Many)
 }
 
 // wakeTargets wakes the bindings that name a cluster. It is called with the lock held.
 func (r *Reporter) wakeTargets(cluster string) {
 	for key, e := range r.entries {
 		if stateOf(e.targets, cluster) != "" {
-			r.wakeInTurn(key, e, &r.turns, 0)
+			r.wakeAfter(key, e, 0, pace.Many)
 		}
 	}
-}
-
-// wakeInTurn wakes one of many bindings that one event may concern, that long after its turn: now, or later if others
-// have been woken so. A binding that is due before takes no turn. It is called with the lock held.
-func (r *Reporter) wakeInTurn(key types.NamespacedName, e *entry, turns *turns, wait time.Duration) {
-	r.waking(key, e, lowPriority, func(now time.Time) bool {
-		turn := turns.after(now)
-		woken := e.window.wakeAfter(now, wait+turn.Sub(now))
-		if woken {
-			turns.last = turn
-		}
-		return woken
-	})
 }

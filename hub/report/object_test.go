@@ -56,7 +56,10 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		o.SetAPIVersion("apps/v1")
 		o.SetKind(kind)
 		r := &Reporter{opts: Options{HubRunsWorkloads: func() bool { return runs }}}
-		return run{reporter: r, id: hubv1.ObjectIdentity{Group: "apps", Kind: kind}, definition: definition{known: true, subresource: true}, template: o}
+		return run{
+			reporter: r, id: hubv1.ObjectIdentity{Group: "apps", Kind: kind},
+			writing: writing{definition: definition{known: true, subresource: true}}, gathered: gathered{template: o},
+		}
 	}
 	pod := template()
 	pod.SetAPIVersion("v1")
@@ -66,19 +69,19 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		run  run
 		want string // the reason; empty: it may be
 	}{
-		"a custom resource that is nobody else's":    {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager)}},
-		"the hub runs the object itself":             {run: run{id: thing, definition: custom, template: template(), hubIsTarget: true}, want: hubv1.ReasonStatusOwnedByOther},
+		"a custom resource that is nobody else's":    {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
+		"the hub runs the object itself":             {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), hubIsTarget: true}}, want: hubv1.ReasonStatusOwnedByOther},
 		"a Deployment on a hub without controllers":  {run: apps("Deployment", false)},
 		"a Deployment on a hub that runs its own":    {run: apps("Deployment", true), want: hubv1.ReasonCoreWorkload},
 		"a StatefulSet on a hub without controllers": {run: apps("StatefulSet", false)},
-		"a Pod": {run: run{id: hubv1.ObjectIdentity{Kind: "Pod"}, template: pod}, want: hubv1.ReasonCoreWorkload},
+		"a Pod": {run: run{id: hubv1.ObjectIdentity{Kind: "Pod"}, gathered: gathered{template: pod}}, want: hubv1.ReasonCoreWorkload},
 		"the placement does not want it": {
-			run:  run{id: thing, definition: custom, template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}},
+			run:  run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), aggregation: hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}}},
 			want: hubv1.ReasonBindingOnly,
 		},
-		"a kind without a definition":       {run: run{id: thing, template: template()}, want: hubv1.ReasonBindingOnly},
-		"no status subresource":             {run: run{id: thing, definition: definition{known: true}, template: template()}, want: hubv1.ReasonNoStatusSubresource},
-		"another manager writes the status": {run: run{id: thing, definition: custom, template: template(hubv1.StatusFieldManager, "operator")}, want: hubv1.ReasonStatusOwnedByOther},
+		"a kind without a definition":       {run: run{id: thing, gathered: gathered{template: template()}}, want: hubv1.ReasonBindingOnly},
+		"no status subresource":             {run: run{id: thing, writing: writing{definition: definition{known: true}}, gathered: gathered{template: template()}}, want: hubv1.ReasonNoStatusSubresource},
+		"another manager writes the status": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager, "operator")}}, want: hubv1.ReasonStatusOwnedByOther},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -20,62 +20,79 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 )
 
-// settleAtMost is how long a write waits for first outcomes, and for the observations of what was just applied, so that
-// the first rows have the health already.
-const settleAtMost = 500 * time.Millisecond
-
 // run is one pass over one binding.
 type run struct {
 	reporter *Reporter
+	class    pace.Class
+	opened   time.Time // of the window that the run writes
 	key      types.NamespacedName
 	id       hubv1.ObjectIdentity
 	binding  hubv1.BindingObject // with the status as the server has it; what it points to is shared with the cache
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
-	// Copies of the entry.
+	known
+	gathered
+	part
+	writing
+}
+
+// known are copies of the entry.
+type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
 	refusal  refusal
+}
 
-	// Set by gather. template is nil if the hub object is not known.
-	template *unstructured.Unstructured
-	content  uint64 // of the template
+// gathered is set by gather.
+type gathered struct {
+	template *unstructured.Unstructured // nil if the hub object is not known
+	content  uint64                     // of the template
 	// aggregation is what the placement asks of the merged status.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
-	unseen      bool // a cluster has not said yet what became of the object, or has not shown what was applied
+	unseen      bool // a cluster has not reported on the object, or has not shown the copy that was applied
 	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
+}
 
-	// Set by share, see shares.go.
+// part is this replica's part in the binding, set by share; see shares.go.
+type part struct {
 	leads     bool
 	elsewhere map[string]bool
 	othersDue bool // another replica is about to write a row
+}
 
-	// Set by report: all rows in full, and the status to be.
-	rows  []hubv1.ClusterRow
+// writing is set by report and by the writes.
+type writing struct {
+	rows  []hubv1.ClusterRow // in full
 	after hubv1.BindingStatus
-
-	// again is how long it takes until what scheduling says is taken over, zero if it has been; waitingSince is when that
-	// began to wait.
+	// again is how long it takes until the decision is taken over, zero if it has been; waitingSince is when it began to
+	// wait.
 	again        time.Duration
 	waitingSince time.Time
-
-	definition definition // set by writeObject
-	wrote      bool
+	definition   definition // of the hub object's kind
+	wrote        bool
 }
 
 // Reconcile brings the status of one binding and of its hub object up to date.
 func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	class := r.classOf(key)
+	turn := r.try(key, class)
+	if turn == nil {
+		return reconcile.Result{}, nil
+	}
+	defer turn.Done()
 	run, err := r.begin(ctx, key)
 	if run == nil || err != nil {
 		return reconcile.Result{}, err
 	}
+	run.class = class
 	if part, err := run.share(ctx); err != nil || !part {
 		return reconcile.Result{}, err
 	}
@@ -87,21 +104,48 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 		return reconcile.Result{}, nil
 	}
 	err = run.writeObject(ctx)
-	if err == nil && run.postponeRows() {
-		return reconcile.Result{}, nil
+	if run.wrote && !fails(run.binding.BindingStatus(), &run.after) {
+		turn.Done()
+		rows := r.try(key, pace.Rows)
+		if rows == nil {
+			run.keepWritten()
+			return reconcile.Result{}, nil
+		}
+		defer rows.Done()
 	}
 	err = errors.Join(err, run.writeBinding(ctx))
 	run.end()
 	return reconcile.Result{}, err
 }
 
+// classOf is the class of the changes that wait for a binding to be written.
+func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[key]; e != nil && e.window.open() {
+		return e.window.class
+	}
+	return pace.Many
+}
+
+// try returns a turn for a write, or nil, and then queues the binding for when it asks again.
+func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
+	turn, wait := r.opts.Pacer.Try(c, key)
+	if turn == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if e := r.entries[key]; e != nil {
+			e.window.wakeAt(r.opts.Clock.Now(), r.opts.Clock.Now().Add(wait), c)
+			r.enqueue(key, c, wait)
+		}
+	}
+	return turn
+}
+
 // begin shuts the window and reads the binding. A run is nil if there is nothing to do now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
-	if r.early(key) || r.hold(key) {
-		return nil, nil
-	}
+	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
-	r.shut(key)
 	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil // its next event, of whatever kind, comes to bindingChanged or bindingGone
@@ -114,44 +158,33 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	e.adopt(binding)
 	if e.outdated(binding) {
 		e.behind = true // its next event wakes it; should that have been missed, this does
-		r.wake(key, e, whenIdle, normalPriority)
+		r.wake(key, e, whenIdle, pace.Many)
 		return nil, nil
 	}
-	out := &run{
-		reporter: r, key: key, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
-		now: metav1.NewTime(r.opts.Clock.Now()), merged: e.merged, refusal: e.refusal, waitingSince: e.waitingSince,
-		outcomes: make(map[string]member.Outcome, len(e.outcomes)),
-	}
-	maps.Copy(out.outcomes, e.outcomes)
-	return out, nil
+	return &run{
+		opened: opened, reporter: r, key: key, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
+		now:     metav1.NewTime(r.opts.Clock.Now()),
+		known:   known{outcomes: maps.Clone(e.outcomes), merged: e.merged, refusal: e.refusal},
+		writing: writing{waitingSince: e.waitingSince},
+	}, nil
 }
 
-// early says whether the window of a binding was extended after the binding was queued for its end, and queues it for
-// the new end.
-func (r *Reporter) early(key types.NamespacedName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.entries[key]
-	if e == nil || !e.window.extended || !r.opts.Clock.Now().Before(e.window.due) {
-		return false
-	}
-	r.enqueue(key, e, normalPriority)
-	return true
-}
-
-// shut ends the window of a binding: what wakes it from now on opens another one.
-func (r *Reporter) shut(key types.NamespacedName) {
+// shut ends the window of a binding: its next change opens another one. It returns when the window was opened.
+func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
+	now := r.opts.Clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]
 	if e == nil {
-		return
+		return now
 	}
-	e.moved, e.rowsLeft = nil, false
-	if e.window.open() {
-		r.recountWaiting(e.window.waits(), false)
-		windowSeconds.Observe(e.window.shut(r.opts.Clock.Now()).Seconds())
+	e.moved = nil
+	if !e.window.open() {
+		return now
 	}
+	opened = e.window.opened
+	windowSeconds.Observe(e.window.shut(now).Seconds())
+	return opened
 }
 
 // report sets the status to be.
@@ -173,7 +206,8 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled puts the writing off, for a bounded time, if a result that is on its way would change what is written.
+// unsettled opens the window again, for a bounded time, if an expected result would change the status. The result ends
+// the window.
 func (r *run) unsettled() bool {
 	if !r.othersDue && (!r.unseen || !r.changed()) || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -181,16 +215,13 @@ func (r *run) unsettled() bool {
 	e, unlock := r.entry()
 	defer unlock()
 	if e.settleUntil.IsZero() {
-		e.settleUntil = r.now.Add(r.patience())
+		e.settleUntil = r.opened.Add(r.patience())
 	}
-	if !r.now.Time.Before(e.settleUntil) {
+	left := e.settleUntil.Sub(r.now.Time)
+	if left <= 0 {
 		return false
 	}
-	u := soon
-	if r.othersDue && !r.unseen {
-		u = whenIdle // their writes wake this binding sooner
-	}
-	r.reporter.wake(r.key, e, u, normalPriority)
+	r.reporter.wakeAfter(r.key, e, left, r.class)
 	return true
 }
 
@@ -235,14 +266,18 @@ func (r *run) writeBinding(ctx context.Context) error {
 	if !r.changed() || !r.mayWrite(&before) {
 		return nil
 	}
+	began := r.reporter.opts.Clock.Now()
 	version, err := r.reporter.writer.rows(ctx, r.binding, &r.after)
+	if err == nil {
+		r.reporter.opts.Pacer.Steer(r.reporter.opts.Clock.Since(began))
+	}
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
 		// The scheduler or another replica was faster; its write wakes this binding as soon as the cache has it.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
-		r.reporter.wake(r.key, e, soon, normalPriority)
+		r.reporter.wake(r.key, e, result, r.class)
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
@@ -269,7 +304,6 @@ func (r *run) end() {
 		return
 	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
-	e.window.ended()
 	states := count(r.own(r.binding.BindingStatus().Clusters))
 	recount(e.states, states)
 	e.states = states
@@ -277,10 +311,17 @@ func (r *run) end() {
 		e.window.written(r.now.Time)
 	}
 	r.waitForGrace(e)
-	if e.drifts.count > 0 && r.now.Sub(e.driftTold) >= driftEvery {
+	if e.drifts.count > 0 && r.now.Sub(e.drifts.told) >= driftEvery {
 		r.tell(driftEvent(e.drifts))
-		e.drifts, e.driftTold = drifts{}, r.now.Time
+		e.drifts = drifts{told: r.now.Time}
 	}
+}
+
+// keepWritten keeps what is on the hub object, while its rows wait for a turn.
+func (r *run) keepWritten() {
+	e, unlock := r.entry()
+	defer unlock()
+	e.merged, e.refusal = r.merged, r.refusal
 }
 
 // entry returns the entry of the binding with the lock held. If the binding is gone by now, what is kept there is lost.

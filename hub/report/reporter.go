@@ -6,8 +6,7 @@
 //     because nobody else has them; after a restart the rows hold until there are new ones.
 //   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the
 //     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
-//   - While many copies are still on their way to members, or many objects wait for their status, windows are held
-//     (hold.go).
+//   - A window that has ended is written when hub/pace gives a turn. Until then it takes in what comes.
 //   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came
 //     of it, and so that under load what people look at is there first.
 //   - A binding in the cache that is older than our own last write is not acted on.
@@ -32,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
 )
@@ -60,7 +61,8 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Holds, IsHub, Backlog, Conventions, Wishes, Grace and Clock are required.
+// Options of a Reporter. All but Pacer, Holds, IsHub, Conventions, Wishes, Grace and
+// Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -72,15 +74,14 @@ type Options struct {
 	Templates Templates
 	Decisions Decisions
 	Events    events.EventRecorder
+	// Pacer gives the turns for writes. Unset means one of its own.
+	Pacer *pace.Pacer
 	// Holds says whether this replica works on a cluster. Unset means that there is one replica.
 	Holds func(cluster string) bool
 	// IsHub says whether a cluster that another replica works on is the hub itself. Unset means no.
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
 	HubRunsWorkloads func() bool
-	// Backlog is how many changes wait to be brought to the members of this replica: while there are many, rows wait.
-	// Unset means that they never do. It is asked often.
-	Backlog func() int
 	// Conventions of a kind, and Wishes of a binding's placement, are by which the status of a hub object is read if the
 	// hub is a member. Unset means that there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
@@ -92,22 +93,17 @@ type Options struct {
 
 // Reporter keeps the status of every binding and of its hub object.
 type Reporter struct {
-	opts     Options
-	writer   writer
-	throttle *throttle
+	opts    Options
+	writer  writer
+	elected <-chan struct{} // closed once this replica leads; nil until the controller is made
 
 	mu      sync.Mutex
 	ctx     context.Context                                   // nil until started
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
-	waiting int                             // entries that wait for their window to end
-	away    map[string]bool                 // clusters whose link is known to be down
-	lost    map[string]time.Time            // when that began, of those that have a link
-	unready map[string]time.Time            // when each MemberCluster that is not Ready turned so
-	turns   turns                           // of bindings that an event woke which concerns many
-	unsure  turns                           // of bindings of which only that is new that a member does not answer
-	held    map[types.NamespacedName]*entry // those whose window is held, and some that are no longer; see hold.go
-	elected <-chan struct{}                 // closed once this replica leads; nil until the controller is made
+	away    map[string]bool      // clusters whose link is known to be down
+	lost    map[string]time.Time // when that began, of those that have a link
+	unready map[string]time.Time // when each MemberCluster that is not Ready turned so
 }
 
 // New returns a Reporter that knows of no binding.
@@ -133,23 +129,19 @@ func New(opts Options) (*Reporter, error) {
 	if opts.Grace == 0 {
 		opts.Grace = grace
 	}
-	if opts.Backlog == nil {
-		opts.Backlog = func() int { return 0 }
+	if opts.Pacer == nil {
+		opts.Pacer = pace.New(opts.Clock)
 	}
 	r := &Reporter{
-		opts:     opts,
-		throttle: &throttle{clock: opts.Clock},
-		entries:  map[types.NamespacedName]*entry{},
-		turns:    turns{per: perTurn, longest: longestTurns},
-		unsure:   turns{per: perUnsure, longest: longestUnsures},
-		away:     map[string]bool{},
-		lost:     map[string]time.Time{},
-		unready:  map[string]time.Time{},
-		held:     map[types.NamespacedName]*entry{},
+		opts:    opts,
+		entries: map[types.NamespacedName]*entry{},
+		away:    map[string]bool{},
+		lost:    map[string]time.Time{},
+		unready: map[string]time.Time{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
 	config.Timeout = requestTimeout
-	config.Wrap(r.throttle.wrap)
+	config.Wrap(opts.Pacer.Wrap)
 	var err error
 	if r.writer, err = newWriter(config); err != nil {
 		return nil, err
@@ -162,10 +154,6 @@ const (
 	workers        = 4
 	retryFirst     = 200 * time.Millisecond
 	retryMost      = time.Minute
-
-	normalPriority = 0
-	// lowPriority is for replays: a change that is made now overtakes them.
-	lowPriority = -100
 )
 
 // SetupWithManager adds the controller, which works in every replica, and watches what wakes it.
@@ -201,7 +189,7 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	r.ctx, r.queue = ctx, work.(priorityqueue.PriorityQueue[types.NamespacedName])
 	for key, e := range r.entries {
 		if e.window.open() {
-			r.enqueue(key, e, lowPriority)
+			r.enqueue(key, e.window.class, e.window.due.Sub(r.opts.Clock.Now()))
 		}
 	}
 }
@@ -222,10 +210,12 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)
 	switch {
 	case !news:
-	case o.Applied == metav1.ConditionUnknown && !e.window.open():
-		r.wakeInTurn(key, e, &r.unsure, e.window.wait(r.opts.Clock.Now(), u, r.load(e)))
+	case u == failure:
+		r.wake(key, e, u, pace.Failure)
+	case o.Applied == metav1.ConditionUnknown:
+		r.wake(key, e, u, pace.Many) // a member that stops answering says so of many objects at one moment
 	default:
-		r.wake(key, e, u, normalPriority)
+		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
@@ -247,7 +237,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entry(key); e.adopt(b) {
-		r.wake(key, e, whenIdle, normalPriority)
+		r.wake(key, e, whenIdle, pace.FirstResult)
 	}
 	return true
 }
@@ -257,22 +247,21 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
-		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), normalPriority)
+		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), pace.MergedStatus)
 	} // one that is not known yet is looked at when it comes
 }
 
-// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If it is decided as
-// before, in other words, there may be many such.
-func (r *Reporter) WakeDecided(binding types.NamespacedName, asBefore bool) {
+// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If only the wording of
+// the decision changed, one event is likely to have changed it for many bindings.
+func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
+	class := pace.FirstResult
+	if onlyWording {
+		class = pace.Many
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.entries[binding]
-	switch {
-	case e == nil:
-	case asBefore:
-		r.wakeInTurn(binding, e, &r.turns, idleWindow)
-	default:
-		r.wake(binding, e, whenIdle, normalPriority)
+	if e := r.entries[binding]; e != nil {
+		r.wake(binding, e, whenIdle, class)
 	}
 }
 
@@ -290,10 +279,10 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 		e.merged = e.merged.seen(e.merged.resourceVersion)
 		return
 	}
-	r.wake(key, e, whenIdle, normalPriority)
+	r.wake(key, e, whenIdle, pace.MergedStatus)
 }
 
-// entry, wake, load and enqueue are called with the lock held.
+// entry, wake, queueWoken and enqueue are called with the lock held.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {
@@ -303,41 +292,27 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 	return e
 }
 
-func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, priority int) {
-	r.waking(key, e, priority, func(now time.Time) bool {
-		return e.window.wake(now, u, r.load(e))
-	})
+// wake opens the window of a binding for a change, or draws its end nearer.
+func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Class) {
+	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-func (r *Reporter) load(e *entry) load {
-	return load{waiting: r.waiting, throttled: r.throttle.active(), clusters: len(e.targets)}
+// wakeAfter is wake for a time that is known.
+func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
+	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
-func (r *Reporter) waking(key types.NamespacedName, e *entry, priority int, wake func(now time.Time) bool) {
-	if r.entries[key] != e {
-		return // the binding is gone
-	}
-	waited := e.window.waits()
-	woken := wake(r.opts.Clock.Now())
-	r.recountWaiting(waited, e.window.waits())
-	if woken {
-		r.enqueue(key, e, priority)
+func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
+	// The binding may be gone.
+	now := r.opts.Clock.Now()
+	if r.entries[key] == e && wake(now) {
+		r.enqueue(key, e.window.class, e.window.due.Sub(now))
 	}
 }
 
-func (r *Reporter) recountWaiting(before, after bool) {
-	switch {
-	case after && !before:
-		r.waiting++
-	case before && !after:
-		r.waiting--
+// enqueue queues a binding, so that it is reconciled after a time.
+func (r *Reporter) enqueue(key types.NamespacedName, c pace.Class, after time.Duration) {
+	if r.queue != nil {
+		r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(c.Priority()), After: max(0, after)}, key)
 	}
-}
-
-func (r *Reporter) enqueue(key types.NamespacedName, e *entry, priority int) {
-	if r.queue == nil {
-		return
-	}
-	after := max(0, e.window.due.Sub(r.opts.Clock.Now()))
-	r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, key)
 }

@@ -3,17 +3,16 @@ package report
 import (
 	"context"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -71,17 +70,17 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Reporter{
 				opts: Options{Client: &cached{binding: tc.cached}, Clock: clock.RealClock{}, Holds: func(string) bool { return true }},
-				ctx:  t.Context(), throttle: &throttle{clock: clock.RealClock{}}, entries: map[types.NamespacedName]*entry{},
+				ctx:  t.Context(), entries: map[types.NamespacedName]*entry{},
 			}
 			if tc.known != nil {
-				r.bindingChanged(tc.known, normalPriority)
+				r.bindingChanged(tc.known, pace.FirstResult)
 			}
 			r.Record(tc.tried, "a", tc.outcome)
 			if tc.known != nil && tc.cached != nil { // the events that were yet to come
 				if tc.known.UID != tc.cached.UID {
 					r.bindingGone(tc.known)
 				}
-				r.bindingChanged(tc.cached, normalPriority)
+				r.bindingChanged(tc.cached, pace.FirstResult)
 			}
 			got := ""
 			if e := r.entries[client.ObjectKeyFromObject(tc.tried)]; e != nil {
@@ -96,41 +95,35 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsOfManyObjectsIsToldOneAfterTheOther(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	clock := testclock.NewFakePassiveClock(now)
-	r := &Reporter{
-		opts:     Options{Clock: clock, Holds: func(string) bool { return true }},
-		throttle: &throttle{clock: clock}, entries: map[types.NamespacedName]*entry{},
-		unsure: turns{per: perUnsure, longest: longestUnsures},
-	}
+func TestTheClassOfAnOutcome(t *testing.T) {
 	silent := member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable}
-	due := func(name string, last member.Outcome, told bool) time.Duration {
-		b := bindingOf(1, present("good"), present("bad"))
-		b.Name = name
-		r.bindingChanged(b, normalPriority)
-		r.Record(b, "good", appliedAt(1))
-		w := &r.entries[client.ObjectKeyFromObject(b)].window
-		if told {
-			w.shut(now)
-		}
-		r.Record(b, "bad", last)
-		return w.due.Sub(now)
-	}
-	for _, step := range []struct {
-		what string
-		last member.Outcome
-		told bool // what is known of the other member
-		want time.Duration
+	tests := map[string]struct {
+		earlier []member.Outcome // of the same window
+		last    member.Outcome
+		want    pace.Class
 	}{
-		{"the first object", silent, true, 0},
-		{"the second", silent, true, perUnsure},
-		{"one of which something else is to be told", silent, false, 0},
-		{"one that is refused", refusedBy(hubv1.ReasonForbidden), true, 0},
-		{"the third", silent, true, 2 * perUnsure},
-	} {
-		if got := due(step.what, step.last, step.told); got != step.want {
-			t.Errorf("%s: told after %s, want %s", step.what, got, step.want)
-		}
+		"a copy that was applied is a first result":           {last: appliedAt(1), want: pace.FirstResult},
+		"a copy that is refused is a failure":                 {last: refusedBy(hubv1.ReasonForbidden), want: pace.Failure},
+		"a member that is silent is silent for many objects":  {last: silent, want: pace.Many},
+		"a first result beside one of a silent member counts": {earlier: []member.Outcome{silent}, last: appliedAt(1), want: pace.FirstResult},
+		"a failure before a first result counts":              {earlier: []member.Outcome{refusedBy(hubv1.ReasonForbidden)}, last: appliedAt(1), want: pace.Failure},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &Reporter{
+				opts:    Options{Clock: clock.RealClock{}, Holds: func(string) bool { return true }},
+				entries: map[types.NamespacedName]*entry{},
+			}
+			b := bindingOf(1, present("a"))
+			r.bindingChanged(b, pace.Many)
+			key := client.ObjectKeyFromObject(b)
+			r.shut(key)
+			for _, o := range append(tc.earlier, tc.last) {
+				r.Record(b, "a", o)
+			}
+			if got := r.classOf(key); got != tc.want {
+				t.Errorf("class %d, want %d", got, tc.want)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // Several replicas report on one binding, each on the clusters that it works on. Every write is made of the whole
@@ -20,9 +21,9 @@ import (
 // The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone.
 // It waits a little for rows that are on their way, so that the status is folded once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas: they first wait for outcomes and
-// observations of their own, in windows that grow with load, and hold rows while copies are on their way.
-const othersAtMost = longestWindow + heldAtMost
+// othersAtMost is how long the leader waits for the rows of other replicas. These wait for results and for turns of
+// their own.
+const othersAtMost = 10 * longestWindow
 
 func (r *Reporter) leads() bool {
 	select {
@@ -79,12 +80,12 @@ func (r *run) isDue(row *hubv1.ClusterRow) bool {
 	return row.Generation != r.template.GetGeneration()
 }
 
-// patience is how long a write waits for what is on its way.
+// patience is how long after the first change a write waits for the results that are expected.
 func (r *run) patience() time.Duration {
 	if r.othersDue {
 		return othersAtMost
 	}
-	return settleAtMost
+	return longestWindow
 }
 
 // mayWrite is true for the leader, and for a replica that has news of its own clusters. A withdrawal is news as long as
@@ -131,6 +132,6 @@ func (r *Reporter) othersWrote(before, after any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[key]; e != nil && e.written != is.GetResourceVersion() {
-		r.wake(key, e, soon, normalPriority)
+		r.wake(key, e, result, pace.MergedStatus)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
@@ -41,14 +42,14 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 	}
 	bindings := toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			priority := normalPriority
+			class := pace.FirstResult
 			if initial {
-				priority = lowPriority
+				class = pace.Many
 			}
-			r.bindingChanged(obj, priority)
+			r.bindingChanged(obj, class)
 		},
 		UpdateFunc: func(before, obj any) {
-			r.bindingChanged(obj, normalPriority)
+			r.bindingChanged(obj, pace.FirstResult)
 			r.settingsChanged(before, obj)
 			r.othersWrote(before, obj)
 		},
@@ -78,7 +79,7 @@ func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
 }
 
 // bindingChanged takes up a new decision. For changes of the status see othersWrote.
-func (r *Reporter) bindingChanged(obj any, priority int) {
+func (r *Reporter) bindingChanged(obj any, class pace.Class) {
 	b, ok := obj.(hubv1.BindingObject)
 	if !ok {
 		return
@@ -89,14 +90,14 @@ func (r *Reporter) bindingChanged(obj any, priority int) {
 	e := r.entry(key)
 	u, wake := whenIdle, e.adopt(b)
 	if e.behind {
-		e.behind, u, wake = false, atOnce, true
+		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
 		// Nobody is left to report: no target, or none that is not away.
 		e.reported, u = p, max(u, lastResult)
 	}
 	if wake {
-		r.wake(key, e, u, priority)
+		r.wake(key, e, u, class)
 	}
 }
 
@@ -110,7 +111,7 @@ func (r *Reporter) settingsChanged(before, after any) {
 	key := client.ObjectKeyFromObject(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wake(key, r.entry(key), whenIdle, normalPriority)
+	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
 // bindingGone drops what is remembered of a binding, unless another one of that name is known already.
@@ -122,7 +123,6 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	if e == nil || e.uid != b.GetUID() {
 		return
 	}
-	r.recountWaiting(e.window.waits(), false)
 	recount(e.states, nil)
 	delete(r.entries, key)
 }
@@ -149,7 +149,7 @@ func (r *Reporter) placementChanged(p hubv1.PlacementObject) {
 	defer r.mu.Unlock()
 	for key, e := range r.entries {
 		if e.placement == p.GetUID() {
-			r.wake(key, e, whenIdle, lowPriority)
+			r.wake(key, e, whenIdle, pace.Many)
 		}
 	}
 }

@@ -40,6 +40,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -66,7 +67,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, Clock, Workers, Failover and Guard are required.
+// Options of a Scheduler. All but ScalePath, Clock, Workers, Failover, Guard and Pacer are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -85,6 +86,8 @@ type Options struct {
 	Failover Failover
 	// Guard limits what is deleted at once.
 	Guard Guard
+	// Pacer gives the turns for writes. Unset means one of its own.
+	Pacer *pace.Pacer
 }
 
 // Scheduler decides on objects, one at a time per object.
@@ -117,6 +120,9 @@ func New(o Options) *Scheduler {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Pacer == nil {
+		o.Pacer = pace.New(o.Clock)
 	}
 	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}, deleted: deletedObjects{clock: o.Clock}}
 	s.Failover = o.Failover.WithDefaults()
@@ -195,9 +201,13 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
-	if isOutdated(err) {
+	var waits noTurn
+	switch {
+	case errors.As(err, &waits):
+		return ctrl.Result{RequeueAfter: waits.again}, nil
+	case isOutdated(err):
 		return ctrl.Result{RequeueAfter: outdatedPause}, nil
-	} else if err != nil {
+	case err != nil:
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: p.Again}, nil

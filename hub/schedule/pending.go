@@ -21,9 +21,13 @@ type pending struct {
 }
 
 // wake is when an object was first woken, and when it was first decided on without a result.
-type wake struct{ at, failed time.Time }
+type wake struct {
+	at, failed time.Time
+	// single is true if the object itself changed, false for one of many objects that one event woke.
+	single bool
+}
 
-func (p *pending) add(ids ...key) {
+func (p *pending) add(single bool, ids ...key) {
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,9 +35,12 @@ func (p *pending) add(ids ...key) {
 		p.queued, p.running = map[key]wake{}, map[key]wake{}
 	}
 	for _, id := range ids {
-		if _, queued := p.queued[id]; !queued {
-			p.queued[id] = wake{at: now}
+		w, queued := p.queued[id]
+		if !queued {
+			w.at = now
 		}
+		w.single = w.single || single
+		p.queued[id] = w
 	}
 }
 
@@ -45,6 +52,13 @@ func (p *pending) begin(id key) {
 		delete(p.queued, id)
 		p.running[id] = w
 	}
+}
+
+// single reports whether the object that is being decided on was woken by a change of its own.
+func (p *pending) single(id key) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[id].single
 }
 
 // end is called after a decision; decided is false if it has to be made again.

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -51,6 +52,11 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
 		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(in, p))
 		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(in, p))
+		turn, err := s.turn(in)
+		if err != nil {
+			return b, err
+		}
+		defer turn.Done()
 		log.V(1).Info("Creating a binding", "clusters", len(p.Spec.Clusters))
 		return b, s.Client.Create(ctx, b)
 	}
@@ -67,15 +73,42 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	if equality.Semantic.DeepEqual(in.Binding, after) {
 		return in.Binding, nil
 	}
+	moves := movesOf(in.Spec(), p.Spec)
+	if !moves.takesAway() {
+		turn, err := s.turn(in)
+		if err != nil {
+			return after, err
+		}
+		defer turn.Done()
+	}
 	log.V(1).Info("Changing a binding", "clusters", len(p.Spec.Clusters))
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
 	}
-	if m := movesOf(in.Spec(), p.Spec); !m.none() {
-		log.Info("Moved an object", "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
+	if !moves.none() {
+		log.Info("Moved an object", "object", in.Object.ID.String(), "to", moves.to, "from", moves.from, "evicting", moves.evicting)
 	}
 	return after, nil
 }
+
+// turn takes a turn for writing a decision. The error is a noTurn.
+func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
+	class := pace.Many
+	if in.Binding == nil || s.removals.pending.single(in.Object.ID) {
+		class = pace.FirstResult
+	}
+	turn, again := s.Pacer.Try(class, in.Object.ID)
+	if turn == nil {
+		return nil, noTurn{again}
+	}
+	return turn, nil
+}
+
+// noTurn is the error of a write that has to wait for its turn. The object is decided on again after that time.
+type noTurn struct{ again time.Duration }
+
+// Error implements error.
+func (e noTurn) Error() string { return fmt.Sprintf("the write waits for its turn, %s", e.again) }
 
 // moves are the clusters whose state in a decision changes.
 type moves struct{ to, from, evicting []string }
@@ -95,6 +128,9 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 	}
 	return m
 }
+
+// takesAway reports whether copies are to leave clusters. Such a decision takes no turn: load must not hold it up.
+func (m moves) takesAway() bool { return len(m.from)+len(m.evicting) > 0 }
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
 

@@ -97,7 +97,7 @@ func TestFewRemovalsGoAfterAQuietTime(t *testing.T) {
 func TestRemovalsWaitForWhatWasWokenWithThem(t *testing.T) {
 	b := newBench()
 	b.copies[web] = 100
-	b.pending.add(b.object(web, 1), b.object(db, 1))
+	b.pending.add(true, b.object(web, 1), b.object(db, 1))
 	b.ask(web, "eu", 1)
 	b.pass(time.Minute)
 	if v := b.look(); len(v.released) > 0 {
@@ -205,7 +205,7 @@ func TestANewLeaderReleasesNothingAtFirstAndHoldsWhatWasHeld(t *testing.T) {
 	b := newBench()
 	b.copies[web], b.copies[db] = 20, 20
 	b.restart()
-	b.pending.add(b.object(web, 100))
+	b.pending.add(true, b.object(web, 100))
 	b.ask(db, "eu", 2)
 	since := metav1.NewTime(now)
 	b.held[web] = &hubv1.RemovalHeld{ID: "shown", Since: since, Copies: 3, Clusters: []string{"eu"}, Causes: []string{"NotSelected: of then"}}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -72,7 +71,7 @@ func itself[T hubv1.BindingObject](s *Scheduler) func(context.Context, T, queue)
 
 // add queues objects that somebody waits for.
 func (s *Scheduler) add(q queue, keys ...key) {
-	s.removals.pending.add(keys...)
+	s.removals.pending.add(true, keys...)
 	for _, k := range keys {
 		q.Add(k)
 	}
@@ -84,36 +83,14 @@ func behind[T client.Object](s *Scheduler, keys func(context.Context, T) []key) 
 }
 
 func (s *Scheduler) addBehind(q queue, keys ...key) {
-	s.removals.pending.add(keys...)
+	s.removals.pending.add(false, keys...)
+	addUncounted(q, keys...)
+}
+
+// addUncounted is addBehind for objects that wake because a cluster moved by itself: removals do not wait until these
+// have been decided on.
+func addUncounted(q queue, keys ...key) {
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
-}
-
-const (
-	// perMoved is the time between two objects that wake because a cluster moved by itself. Thousands of decisions at
-	// one moment, most of which stay as they are, would hold up what is at work on two cores; members take no more than
-	// that many writes a second either.
-	perMoved = 2 * time.Millisecond
-	// perLost is that time if the cluster was lost. Hardly any object leaves it at once: what is decided then is when
-	// to decide again.
-	perLost = 5 * perMoved
-	// lostWithin is for how long objects may wait because of perLost.
-	lostWithin = time.Minute
-)
-
-// addPaced is addBehind for objects that nobody waits for: one after the other. Removals do not wait until they have
-// been decided on.
-func addPaced(q queue, per time.Duration, keys ...key) {
-	for i, k := range keys {
-		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority), After: time.Duration(i) * per}, k)
-	}
-}
-
-// paceOf is the time between two of so many objects that wake because the cluster, as it now is, moved by itself.
-func paceOf(c *hubv1.MemberCluster, objects int) time.Duration {
-	if !decide.IsAway(c) {
-		return perMoved
-	}
-	return min(perLost, max(perMoved, lostWithin/time.Duration(max(1, objects))))
 }
 
 // bindingMoved leaves out the rows, unless one of them may end a withdrawal.
@@ -169,8 +146,7 @@ func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*
 	switch {
 	case clusterChanged(before, after):
 	case decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
-		keys := s.bound(ctx, after)
-		addPaced(q, paceOf(after, len(keys)), keys...)
+		addUncounted(q, s.bound(ctx, after)...)
 	default:
 		s.factsMoved(ctx, e, q)
 	}

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -37,15 +36,15 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 	}
 }
 
-// times notes when objects are to be handed out.
-type times struct {
+// behinds counts the objects that are queued behind those that change themselves.
+type behinds struct {
 	priorityqueue.PriorityQueue[key]
-	after []time.Duration
+	n int
 }
 
-func (q *times) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
-	for range keys {
-		q.after = append(q.after, o.After)
+func (q *behinds) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
+	if o.After == 0 && *o.Priority == handler.LowPriority {
+		q.n += len(keys)
 	}
 }
 
@@ -59,59 +58,41 @@ func (threeBindings) List(_ context.Context, into client.ObjectList, _ ...client
 	return nil
 }
 
-func TestObjectsWakeOneAfterTheOtherWhenAClusterMovesByItself(t *testing.T) {
+func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 	before := &hubv1.MemberCluster{}
 	before.Generation, before.Labels = 1, map[string]string{"tier": "gold"}
 	before.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
-	paced := func(per time.Duration) []time.Duration { return []time.Duration{0, per, 2 * per} }
 	for name, test := range map[string]struct {
 		change  func(*hubv1.MemberCluster)
 		changed bool
-		after   []time.Duration
+		woken   int
 	}{
-		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, paced(perLost)},
+		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, 3},
 		"it is lost and said to be unreachable": {func(c *hubv1.MemberCluster) {
 			c.Status.Conditions[0].Status = metav1.ConditionFalse
 			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
-		}, false, paced(perLost)},
+		}, false, 3},
 		"it answers and has a taint": {func(c *hubv1.MemberCluster) {
 			c.Status.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectNoExecute}}
-		}, false, paced(perMoved)},
-		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, true, nil},
-		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, true, nil},
-		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, true, nil},
-		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, true, nil},
-		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, false, nil},
+		}, false, 3},
+		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, true, 0},
+		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, true, 0},
+		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, true, 0},
+		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, true, 0},
+		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, false, 0},
 	} {
-		after, q := before.DeepCopy(), &times{}
+		after, q := before.DeepCopy(), &behinds{}
 		test.change(after)
 		if changed := clusterChanged(before, after); changed != test.changed {
 			t.Errorf("%s: somebody changed it: %t, want %t", name, changed, test.changed)
 		}
 		s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: threeBindings{}}}
 		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
-		if !slices.Equal(q.after, test.after) {
-			t.Errorf("%s: objects wake after %v, want %v", name, q.after, test.after)
+		if q.n != test.woken {
+			t.Errorf("%s: %d objects wake, want %d", name, q.n, test.woken)
 		}
-	}
-}
-
-func TestObjectsOfALostClusterWakeTheMoreSlowlyTheFewerTheyAre(t *testing.T) {
-	lost, back := &hubv1.MemberCluster{}, &hubv1.MemberCluster{}
-	back.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
-	for _, test := range []struct {
-		cluster *hubv1.MemberCluster
-		objects int
-		want    time.Duration
-	}{
-		{lost, 0, perLost},
-		{lost, 1_200, perLost},
-		{lost, 12_000, 5 * time.Millisecond},
-		{lost, 1_000_000, perMoved},
-		{back, 1_200, perMoved},
-	} {
-		if got := paceOf(test.cluster, test.objects); got != test.want {
-			t.Errorf("%d objects of a cluster that is away: %t wake every %s, want %s", test.objects, decide.IsAway(test.cluster), got, test.want)
+		if s.removals.pending.until(time.Now()) {
+			t.Errorf("%s: removals wait for these objects", name)
 		}
 	}
 }

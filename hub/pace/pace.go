@@ -1,0 +1,221 @@
+// Package pace decides when the hub writes to its own API server.
+//
+// A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast API
+// server takes more writes a second than a slow one, and more when nothing else loads it.
+//
+//   - The width is the number of writes that may be in flight. It grows by one for each round of writes, and shrinks by
+//     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
+//     and Jain 1989). A 429 of any write halves it.
+//   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
+//     lost cluster with thousands of objects does not hold up a single change, and no class starves.
+//   - No caller blocks. Try gives a Turn, or the time after which the caller asks again. A caller that waits goes
+//     before one that comes.
+//
+// Only binding-status writes steer the width: the hub makes many of them, and no webhook or conversion of a user can
+// slow them down. Exempt are Leases, finalizers, removals, and the few writes for each cluster or process: they take no
+// turn, so that load cannot hold them up.
+package pace
+
+import (
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Class is what a write is for. A smaller one goes first.
+type Class int
+
+const (
+	// Failure tells of a new failure.
+	Failure Class = iota
+	// FirstResult is the first decision on an object, or tells what became of a change of it.
+	FirstResult
+	// MergedStatus is the status of a hub object, after members changed theirs.
+	MergedStatus
+	// Rows are the rows of a binding whose merged status has been written.
+	Rows
+	// Many is the write for one of many objects that one event concerns, such as a lost cluster.
+	Many
+	classes
+)
+
+// weights are the shares of the classes while all of them wait: Rows have 10 %, Many has 5 %.
+var weights = [classes]int{Failure: 8, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
+
+// Priority of a class in a priority queue: the highest for failures, 0 for first results.
+func (c Class) Priority() int { return 10 * int(FirstResult-c) }
+
+const (
+	// widest is the largest width. Report and schedule have as many workers together.
+	widest = 8
+	// unmeasured is the latency that is assumed before the first write.
+	unmeasured = 10 * time.Millisecond
+	// longestWait is the longest time after which a caller asks again, so that callers soon find turns that fall free.
+	longestWait = time.Second
+)
+
+// Pacer gives turns to the writers of one process. It is safe for concurrent use.
+type Pacer struct {
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	width    float64 // 1 to widest
+	inFlight int
+	latency  latency
+	skip     int       // samples of writes that began before the width was last cut
+	throttle time.Time // of the last cut by a 429
+	swept    time.Time
+	waiting  [classes]callers
+}
+
+// callers are those of one class that wait, and when each asks again.
+type callers map[any]time.Time
+
+// New returns a Pacer at its full width. A nil clock is the real one.
+func New(c clock.PassiveClock) *Pacer {
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	p := &Pacer{clock: c, width: widest}
+	for c := range classes {
+		p.waiting[c] = callers{}
+	}
+	return p
+}
+
+// Turn is the right to one write at a time.
+type Turn struct {
+	pacer *Pacer
+	once  sync.Once
+}
+
+// Try returns a turn for a write of a class, or nil and the time after which the caller asks again. key names the
+// caller: one that waits goes before one that comes.
+func (p *Pacer) Try(c Class, key any) (*Turn, time.Duration) {
+	now := p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queue := p.waiting[c]
+	place, waits := queue[key]
+	if waits && now.Before(place) {
+		return nil, place.Sub(now)
+	}
+	if !waits && now.Sub(p.swept) > longestWait {
+		p.sweep(now)
+	}
+	if p.inFlight < p.room(c) && (waits || len(queue) == 0) {
+		delete(queue, key)
+		p.inFlight++
+		return &Turn{pacer: p}, 0
+	}
+	ahead := len(queue)
+	if !waits {
+		ahead++
+	}
+	wait := min(p.share(c)*time.Duration(ahead), longestWait)
+	queue[key] = now.Add(wait)
+	return nil, wait
+}
+
+// sweep drops the callers that have not asked again, although none waits for longer than a second.
+func (p *Pacer) sweep(now time.Time) {
+	p.swept = now
+	for _, queue := range p.waiting {
+		for key, place := range queue {
+			if now.Sub(place) > 10*longestWait {
+				delete(queue, key)
+			}
+		}
+	}
+}
+
+// share is the time between two turns of a class while all turns are taken.
+func (p *Pacer) share(c Class) time.Duration {
+	sum := weights[c]
+	for other := range classes {
+		if other != c && len(p.waiting[other]) > 0 {
+			sum += weights[other]
+		}
+	}
+	return time.Duration(float64(p.latency.mean()) / p.width * float64(sum) / float64(weights[c]))
+}
+
+// room is how many writes may be in flight when one of the class begins. What is not urgent leaves half of the width to
+// single changes.
+func (p *Pacer) room(c Class) int {
+	switch c {
+	case Failure:
+		return int(p.width) + 1
+	case Rows, Many:
+		return max(1, int(p.width/2))
+	default:
+		return int(p.width)
+	}
+}
+
+// Done gives the turn back. Further calls do nothing, nor does one on nil.
+func (t *Turn) Done() {
+	if t == nil {
+		return
+	}
+	t.once.Do(func() {
+		t.pacer.mu.Lock()
+		defer t.pacer.mu.Unlock()
+		t.pacer.inFlight--
+	})
+}
+
+// Steer takes in how long a binding-status write took.
+func (p *Pacer) Steer(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency.add(max(took, 1))
+	switch {
+	case p.skip > 0:
+		p.skip--
+	case p.latency.rises():
+		p.cut(p.width * 2 / 3)
+	default:
+		p.width = math.Min(p.width+1/p.width, widest)
+	}
+	width.Set(p.width)
+}
+
+// cut makes the width smaller. The samples of the writes in flight do not cut it again.
+func (p *Pacer) cut(to float64) {
+	p.skip = p.inFlight
+	p.width = math.Max(to, 1)
+}
+
+// Wrap makes a transport of which each 429 halves the width, for rest.Config.Wrap. client-go repeats such requests by
+// itself, and would hide the answer.
+func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+			p.throttled()
+		}
+		return resp, err
+	})
+}
+
+// throttled halves the width, once for all answers that come within one write.
+func (p *Pacer) throttled() {
+	now := p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.throttle) < p.latency.mean() {
+		return
+	}
+	p.throttle = now
+	p.cut(p.width / 2)
+	width.Set(p.width)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
