@@ -142,11 +142,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(s.wants); err != nil {
 		return fmt.Errorf("adding the upkeep of wanted kinds: %w", err)
 	}
-	if err := mgr.Add(drainReporter{s}); err != nil {
-		return fmt.Errorf("adding the reports on drains: %w", err)
-	}
-	if err := mgr.Add(removalKeeper{s}); err != nil {
-		return fmt.Errorf("adding the guard of removals: %w", err)
+	if err := mgr.Add(keeper{s}); err != nil {
+		return fmt.Errorf("adding the keeper of removals and drains: %w", err)
 	}
 	c, err := controller.NewTyped("schedule", mgr, controller.TypedOptions[hubv1.ObjectIdentity]{
 		Reconciler:              s,

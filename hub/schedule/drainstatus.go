@@ -4,46 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// drainEvery is how often the progress of drains is written, if it has moved.
-const drainEvery = 2 * time.Second
-
-// drainReporter keeps status.drain of the MemberClusters that are drained. The leader alone runs it: nobody else has
-// decided.
-type drainReporter struct{ *Scheduler }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (drainReporter) NeedLeaderElection() bool { return true }
-
-// Start implements manager.Runnable.
-func (r drainReporter) Start(ctx context.Context) error {
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if !r.counts.complete.Load() {
-				continue
-			}
-			if err := r.reportDrains(ctx); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Reporting on drains")
-			}
-		}
-	}
-}
-
+// reportDrains writes status.drain of the MemberClusters that are drained.
 func (s *Scheduler) reportDrains(ctx context.Context) error {
 	var list hubv1.MemberClusterList
 	if err := s.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

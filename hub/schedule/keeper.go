@@ -20,17 +20,18 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is how often removals are looked at while there are any.
-const lookEvery = 200 * time.Millisecond
+// lookEvery is how often removals and drains are looked at.
+const lookEvery = time.Second
 
-// removalKeeper lets removals go that may, and says which are held. The leader alone runs it: no other replica decides.
-type removalKeeper struct{ *Scheduler }
+// keeper lets removals go that may, says which are held, and reports the progress of drains. The leader alone runs it:
+// no other replica decides.
+type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (removalKeeper) NeedLeaderElection() bool { return true }
+func (keeper) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
-func (k removalKeeper) Start(ctx context.Context) error {
+func (k keeper) Start(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -38,14 +39,18 @@ func (k removalKeeper) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if k.counts.complete.Load() {
-				k.look(ctx)
-			}
+		}
+		if !k.counts.complete.Load() {
+			continue
+		}
+		k.look(ctx)
+		if err := k.reportDrains(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Reporting on drains")
 		}
 	}
 }
 
-func (k removalKeeper) look(ctx context.Context) {
+func (k keeper) look(ctx context.Context) {
 	of := k.removals.look(ownerReader{k.Scheduler, ctx})
 	if _, q := k.leading(); q != nil {
 		k.add(q, of.released...)
@@ -65,7 +70,7 @@ func (k removalKeeper) look(ctx context.Context) {
 }
 
 // tell brings the status of an owner up to date. That of placements has a writer of its own, which asks Removal.
-func (k removalKeeper) tell(ctx context.Context, o decide.Owner) {
+func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
 			k.onRemoval(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})

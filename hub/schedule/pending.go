@@ -7,10 +7,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// failingFor is how long an object counts as undecided that cannot be decided on: one such object must not hold up the
-// others for ever.
-const failingFor = 30 * time.Second
-
 // pending are the objects that were woken and not decided on since. Time alone wakes none of them: objects that are
 // decided on again because a wait is over, or one after the other because a cluster moved by itself, do not count.
 type pending struct {
@@ -83,7 +79,7 @@ func (p *pending) until(then time.Time) bool {
 	defer p.mu.Unlock()
 	for _, all := range []map[key]wake{p.queued, p.running} {
 		for _, w := range all {
-			if !w.at.After(then) && (w.failed.IsZero() || now.Sub(w.failed) < failingFor) {
+			if !w.at.After(then) && (w.failed.IsZero() || now.Sub(w.failed) < longestQuiet) {
 				return true
 			}
 		}

@@ -39,7 +39,8 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet bounds how long removals wait because others keep being asked for.
+// longestQuiet is how long removals wait at most while others keep being asked for, and for an object that cannot be
+// decided on.
 const longestQuiet = 30 * time.Second
 
 // removals keeps the copies that are to go. It is kept in memory alone: a new leader finds the same removals when it

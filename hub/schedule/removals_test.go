@@ -110,7 +110,7 @@ func TestRemovalsWaitForWhatWasWokenWithThem(t *testing.T) {
 	if v := b.look(); len(v.released) > 0 {
 		t.Fatal("a removal went although another object could not be decided on")
 	}
-	b.pass(failingFor)
+	b.pass(longestQuiet)
 	if v := b.look(); len(v.released) != 1 {
 		t.Fatal("an object that cannot be decided on holds up the others for ever")
 	}
