@@ -136,7 +136,7 @@ func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Cont
 		NeedLeaderElection: &yes,
 		UsePriorityQueue:   &yes,
 		RecoverPanic:       &yes,
-		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](foldEvery, time.Minute),
+		RateLimiter:        pace.Retries[types.NamespacedName](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the %s controller: %w", name, err)

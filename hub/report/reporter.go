@@ -152,8 +152,6 @@ func New(opts Options) (*Reporter, error) {
 const (
 	requestTimeout = 10 * time.Second
 	workers        = 4
-	retryFirst     = 200 * time.Millisecond
-	retryMost      = time.Minute
 )
 
 // SetupWithManager adds the controller, which works in every replica, and watches what wakes it.
@@ -167,7 +165,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 		UsePriorityQueue:        &yes,
 		RecoverPanic:            &yes,
 		ReconciliationTimeout:   3 * requestTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost),
+		RateLimiter:             pace.Retries[types.NamespacedName](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the report controller: %w", err)

@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -150,7 +149,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 		MaxConcurrentReconciles: s.Workers,
 		NeedLeaderElection:      ptr.To(true),
 		UsePriorityQueue:        ptr.To(true),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[hubv1.ObjectIdentity](200*time.Millisecond, time.Minute),
+		RateLimiter:             pace.Retries[hubv1.ObjectIdentity](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the schedule controller: %w", err)
