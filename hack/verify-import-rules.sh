@@ -49,6 +49,8 @@ breaches=(
 	"hub/catalog      $hanse/hub/scopes"
 	"hub/dispatch     $hanse/hub/report"
 	"hub/epochs       $hanse/hub/dispatch"
+	"hub/eventlog     $hanse/hub/report"
+	"hub/identity     $hanse/hub/membership"
 	"hub/shard        $hanse/hub/membership"
 	"hub/memberview   $hanse/member/children"
 	"hub/memberview   $hanse/hub/dispatch"

@@ -30,7 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/shard"
 	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/member/served"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -61,13 +63,13 @@ func startReviewing(t *testing.T) *reviewing {
 	server := apiserver.Hub()
 	server.CRDs = []*apiextensionsv1.CustomResourceDefinition{definition}
 	r := &reviewing{T: t, config: serve(t, server)}
-	f := &fence{now: time.Now, lapsed: func() bool { return false }}
 	o := Options{Namespace: hubv1.SystemNamespace, HealthAddress: "0", MetricsAddress: "0", WebhookNames: []string{"localhost"}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	o.WebhookAddress = l.Addr().String()
 	must(t, l.Close())
-	mgr, err := newManager(r.config, o, f, nil)
+	keeper := newCertificate(o)
+	mgr, err := newManager(r.config, o, shard.NewLead(), keeper)
 	must(t, err)
 	r.admin, err = client.New(r.config, client.Options{Scheme: mgr.GetScheme()})
 	must(t, err)
@@ -75,11 +77,10 @@ func startReviewing(t *testing.T) *reviewing {
 	ctx, cancel := context.WithCancel(t.Context())
 	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), nil)
 	must(t, err)
-	kinds, err := newHubKinds(ctx, mgr.GetConfig())
+	kinds, err := served.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), func(schema.GroupKind) {}, func() {})
 	must(t, err)
 	store.Want(sets.New(gizmo))
-	keeper, err := addCertificate(mgr, o)
-	must(t, err)
+	must(t, keeper.SetupWithManager(mgr))
 	must(t, addAdmission(mgr, o, store, kinds, keeper))
 	must(t, mgr.Add(manager.Runnable(store)))
 	r.install(o.WebhookAddress)

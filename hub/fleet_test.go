@@ -1,12 +1,21 @@
 package hub
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/served"
 )
 
 // fakeLinks has one link at most.
@@ -22,24 +31,59 @@ func (f *fakeLinks) State(string) (member.LinkState, bool) {
 	return *f.state, true
 }
 
-// watching is a member whose watches can be restarted.
-type watching struct {
-	member.Cluster
-	restarts int
+// hanging is a member that accepts lists and watches and never answers.
+type hanging struct {
+	dynamic.Interface
+	dynamic.NamespaceableResourceInterface
+	asked chan struct{}
 }
 
-func (w *watching) Restart() { w.restarts++ }
+func (h *hanging) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return h
+}
+
+func (h *hanging) Namespace(string) dynamic.ResourceInterface { return h }
+
+func (h *hanging) List(ctx context.Context, _ metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return nil, h.hang(ctx)
+}
+
+func (h *hanging) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	return nil, h.hang(ctx)
+}
+
+func (h *hanging) hang(ctx context.Context) error {
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 func TestTheWatchesOfAMemberThatIsBackAreResumed(t *testing.T) {
-	back, other := &watching{}, &watching{}
-	f := &fleet{members: map[string]member.Cluster{"back": back, "other": other}}
+	f := &fleet{members: map[string]*memberCluster{}}
+	asked := map[string]chan struct{}{"back": make(chan struct{}, 10), "other": make(chan struct{}, 10)}
+	for name := range asked {
+		client := &hanging{asked: asked[name]}
+		f.members[name] = &memberCluster{
+			name:  name,
+			kinds: served.New(t.Context(), served.Options{Definitions: client}),
+			Observer: observe.New(t.Context(), observe.Options{Cluster: name, Client: client,
+				Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+					return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, nil
+				},
+			}),
+		}
+		f.members[name].Observe(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, types.NamespacedName{Name: "binding"})
+		<-asked[name]
+	}
 	f.resume("back")
 	f.resume("unknown")
-	if back.restarts != 1 || other.restarts != 0 {
-		t.Errorf("restarts: %d of the one that is back, %d of the other", back.restarts, other.restarts)
+	select {
+	case <-asked["back"]:
+	case <-time.After(10 * time.Second):
+		t.Error("the member that is back is not asked again")
 	}
-	if _, ok := any(&memberCluster{}).(interface{ Restart() }); !ok {
-		t.Error("a member cluster has no watches to restart")
+	if n := len(asked["other"]); n > 0 {
+		t.Errorf("the other member is asked %d times more", n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	goruntime "runtime"
 	"testing"
 	"time"
@@ -106,6 +107,17 @@ func settled(t *testing.T) (goroutines int) {
 		return nil
 	})
 	return fewest
+}
+
+func TestAHubThatIsAskedToEndBeforeItsAPIServerAnswersEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	config := &rest.Config{Host: "https://hub.example", Dial: func(context.Context, string, string) (net.Conn, error) {
+		cancel()
+		return nil, errors.New("refused by the test")
+	}}
+	if err := Run(ctx, config, Options{}); err != nil || ctx.Err() == nil {
+		t.Errorf("%v, want a plain end", err)
+	}
 }
 
 // world is a hub process within the test, and a cluster that may be its member.

@@ -26,6 +26,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // requestTimeout bounds the read of one definition.
@@ -142,6 +144,34 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	}
 	e.name, e.known, e.current = name, fresh, e.changes == changes
 	return fresh, nil
+}
+
+// Conventions are how the status of a kind's objects is read, from memory: empty for a kind that was never asked about.
+// A path that a member's objects do not have says nothing of them.
+func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
+	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)
+	if err != nil {
+		return health.Conventions{}
+	}
+	return v.Conventions
+}
+
+// Learn is Conventions that asks the hub if its definition is not known. If it cannot be read, they are empty.
+func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health.Conventions {
+	if _, err := c.Get(ctx, gvk.GroupKind()); err != nil {
+		return health.Conventions{}
+	}
+	return c.Conventions(gvk)
+}
+
+// ScalePath is where the definition of a kind has the replicas of its scale subresource; empty if there are none, or
+// the definition cannot be read.
+func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
+	d, err := c.Get(ctx, kind)
+	if err != nil {
+		return ""
+	}
+	return d.ScalePath()
 }
 
 // Doubt says that the API server acts by another definition than the one that was read at this resourceVersion. It

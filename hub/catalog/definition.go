@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -75,6 +76,22 @@ func (d *Definition) ScalePath() string {
 		}
 	}
 	return ""
+}
+
+// SameConventions says whether the other definition reads the statuses of all versions in the same way. Either may be
+// nil.
+func (d *Definition) SameConventions(other *Definition) bool {
+	return equality.Semantic.DeepEqual(d.conventions(), other.conventions())
+}
+
+func (d *Definition) conventions() map[string]health.Conventions {
+	out := map[string]health.Conventions{}
+	if d != nil {
+		for _, v := range d.Versions {
+			out[v.Name] = v.Conventions
+		}
+	}
+	return out
 }
 
 // covers is true if the definition is as new as the one that was seen. A write of the status changes nothing here.

@@ -53,9 +53,9 @@ const (
 // ErrNone means that there is no certificate yet.
 var ErrNone = errors.New("the certificate is not there yet")
 
-// Options of a Keeper. All but Configuration and Clock are required.
+// Options of a Keeper. All but Reader, Client, Configuration and Clock are required.
 type Options struct {
-	// Reader reads uncached, Client writes.
+	// Reader reads uncached, Client writes. Default those of the manager of SetupWithManager.
 	Reader client.Reader
 	Client client.Client
 	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a
@@ -90,6 +90,15 @@ func New(o Options) *Keeper {
 		o.Clock = clock.RealClock{}
 	}
 	return &Keeper{options: o}
+}
+
+// SetupWithManager adds the Keeper, and gives it the manager's clients. The manager itself may serve the certificate.
+func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
+	k.options.Reader, k.options.Client = mgr.GetAPIReader(), mgr.GetClient()
+	if err := mgr.Add(k); err != nil {
+		return fmt.Errorf("adding the certificate of webhook and metrics: %w", err)
+	}
+	return nil
 }
 
 // GetCertificate is for a tls.Config.

@@ -90,10 +90,6 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// CountUnclaimed sets who says how many copies on a cluster no binding claims; false if they were not counted. It is to
-// be called before SetupWithManager.
-func (r *Reconciler) CountUnclaimed(count func(cluster string) (int, bool)) { r.unclaimed = count }
-
 // SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
 // and that a replica claims no two clusters at once rests on it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -120,6 +116,12 @@ func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
 	}
+}
+
+// IsHub says of a MemberCluster whether it is the hub's own cluster, also if another replica works on it.
+func (r *Reconciler) IsHub(cluster string) bool {
+	var c hubv1.MemberCluster
+	return r.client.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == r.hubID
 }
 
 func request(cluster string) reconcile.Request {

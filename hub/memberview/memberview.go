@@ -34,6 +34,7 @@ package memberview
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -62,6 +63,21 @@ type Holder struct {
 type Member interface {
 	member.Viewer
 	member.Pruner
+}
+
+// MembersOf returns the members of a fleet as users look at them.
+func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
+	return func(cluster string) (Member, error) {
+		c, err := fleet.Get(cluster)
+		if err != nil {
+			return nil, err
+		}
+		m, ok := c.(Member)
+		if !ok {
+			return nil, fmt.Errorf("cluster %q cannot be looked at: it is a %T", cluster, c)
+		}
+		return m, nil
+	}
 }
 
 // Epochs are those of the hub, see package epochs.

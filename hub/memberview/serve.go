@@ -34,8 +34,12 @@ type Server struct {
 	Handler http.Handler
 }
 
-// Listen opens the port. host is where other replicas reach it; empty means where it listens.
+// Listen opens the port. host is where other replicas reach it; empty means where it listens. The Server is nil if the
+// address is "0" or empty: then views are turned off.
 func Listen(address, host string) (*Server, error) {
+	if address == "" || address == "0" {
+		return nil, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for views of members: %w", err)

@@ -197,8 +197,8 @@ func (r *run) report(ctx context.Context) {
 		in.HubGeneration, in.HubContent = r.template.GetGeneration(), r.content
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
-			wishes, conventions := r.reporter.opts.Wishes(r.binding), r.reporter.opts.Conventions(ctx, r.gvk())
-			in.TemplateStatus, in.TemplateHealth = wishes.Project(status), wishes.Assess(r.template, conventions).Health
+			settings, conventions := settingsOf(r.binding), r.reporter.opts.Conventions(ctx, r.gvk())
+			in.TemplateStatus, in.TemplateHealth = settings.Project(status), settings.Assess(r.template, conventions).Health
 		}
 	}
 	previous := *r.binding.BindingStatus()

@@ -61,8 +61,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Pacer, Holds, IsHub, Conventions, Wishes, Grace and
-// Clock are required.
+// Options of a Reporter. All but Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -82,10 +81,9 @@ type Options struct {
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
 	HubRunsWorkloads func() bool
-	// Conventions of a kind, and Wishes of a binding's placement, are by which the status of a hub object is read if the
-	// hub is a member. Unset means that there are none.
+	// Conventions of a kind are by which the status of a hub object is read if the hub is a member. Unset means that there
+	// are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	Wishes      func(hubv1.BindingObject) *health.Wishes
 	// Grace is how long a link may be down before rows say so. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
@@ -122,9 +120,6 @@ func New(opts Options) (*Reporter, error) {
 	}
 	if opts.Conventions == nil {
 		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
-	}
-	if opts.Wishes == nil {
-		opts.Wishes = func(hubv1.BindingObject) *health.Wishes { return nil }
 	}
 	if opts.Grace == 0 {
 		opts.Grace = grace

@@ -152,7 +152,7 @@ func (c *Coordinator) hold(t *term, member string) {
 	c.mu.Unlock()
 	if settled {
 		c.opts.Logger.Info("Working on member cluster", "cluster", member)
-		c.opts.Changed(member)
+		c.onChange(member)
 	}
 }
 

@@ -54,8 +54,6 @@ type Options struct {
 	Informers cache.Informers
 	// HangUp ends the work on a member. When it returns nothing more is sent there.
 	HangUp func(member string)
-	// Changed is told that a member was taken or let go. It must not wait.
-	Changed func(member string)
 	// Annotations of the peer Lease: what others shall know of this replica.
 	Annotations map[string]string
 	Logger      logr.Logger
@@ -78,6 +76,8 @@ type Coordinator struct {
 	left    bool  // it does not begin any more
 	held    map[string]*Hold
 	writing map[string]bool // names of Leases on which a write is under way
+
+	onChange func(member string)
 }
 
 const (
@@ -110,9 +110,12 @@ func New(o Options) (*Coordinator, error) {
 		opts: o, identity: o.Identity, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
 		book: &book{now: time.Now, leases: map[string]entry{}},
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, writesAtATime),
-		held: map[string]*Hold{}, writing: map[string]bool{},
+		held: map[string]*Hold{}, writing: map[string]bool{}, onChange: func(string) {},
 	}, nil
 }
+
+// OnChange sets the function that is told that a member was taken or let go. It must not wait. To be called before Run.
+func (c *Coordinator) OnChange(f func(member string)) { c.onChange = f }
 
 // Hold returns this replica's hold on a member, nil if it has none.
 func (c *Coordinator) Hold(member string) *Hold {
@@ -325,7 +328,7 @@ func (c *Coordinator) letGo(member string) {
 	}
 	h.release()
 	c.opts.HangUp(member)
-	c.opts.Changed(member)
+	c.onChange(member)
 }
 
 func (c *Coordinator) noted(l *coordinationv1.Lease) {

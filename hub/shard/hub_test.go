@@ -104,11 +104,12 @@ func (w *world) start(name string) *replica {
 	})
 	c, err := New(Options{
 		Config: config, Namespace: w.namespace, Identity: name, Members: w.cache, Informers: w.cache,
-		HangUp: func(string) {}, Changed: func(member string) { w.alone(r, member) },
+		HangUp: func(string) {},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	c.OnChange(func(member string) { w.alone(r, member) })
 	r.Coordinator = c
 	ctx, cancel := context.WithCancel(w.t.Context())
 	r.ended = make(chan struct{})

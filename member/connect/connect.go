@@ -46,14 +46,13 @@ type Options struct {
 	// HubID is the ID of the hub's own cluster. A cluster that answers with it is refused unless it is the one that is
 	// expected. Default none.
 	HubID string
-	// Kinds are those of which a cluster is asked whether it serves them. It returns nil while they are not known; Look is
-	// to be called once they are. Default none.
-	Kinds func() []schema.GroupKind
 	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one
 	// for other purposes.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Logger gets one line per change of a link. Default none.
 	Logger logr.Logger
+
+	kinds func() []schema.GroupKind // see Provider.LookFor
 }
 
 // Provider keeps the links.
@@ -90,6 +89,10 @@ func defaultTo(d *time.Duration, value time.Duration) {
 		*d = value
 	}
 }
+
+// LookFor sets the kinds of which a cluster is asked whether it serves them. kinds returns nil while they are not known;
+// Look is to be called once they are. To be called before Ensure.
+func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
 // OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when
 // there is no link any more. It is called by the link's goroutine or by Remove, without locks, and must not wait. To be

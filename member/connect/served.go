@@ -88,10 +88,10 @@ func (r *runner) lookSoon(times int) {
 
 // readServed starts to ask if that is due. A cluster that does not say stays ready.
 func (r *runner) readServed(ctx context.Context) {
-	if !r.ready || r.looking || r.link.options.Kinds == nil || len(r.looks) == 0 || time.Now().Before(r.looks[0]) {
+	if !r.ready || r.looking || r.link.options.kinds == nil || len(r.looks) == 0 || time.Now().Before(r.looks[0]) {
 		return
 	}
-	now, kinds := time.Now(), r.link.options.Kinds()
+	now, kinds := time.Now(), r.link.options.kinds()
 	r.looks = slices.DeleteFunc(r.looks, func(t time.Time) bool { return !t.After(now) })
 	if kinds == nil {
 		return

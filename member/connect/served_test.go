@@ -120,9 +120,8 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 		}
 	})
 	prometheus := schema.GroupKind{Group: "monitoring", Kind: "Prometheus"}
-	options := quick
-	options.Kinds = func() []schema.GroupKind { return []schema.GroupKind{prometheus} }
-	p := New(options)
+	p := New(quick)
+	p.LookFor(func() []schema.GroupKind { return []schema.GroupKind{prometheus} })
 	start(t, p)
 	p.Ensure("eu", cluster.kubeconfig(t), "")
 	serves := func(want string) func() string {
@@ -155,14 +154,13 @@ func TestAClusterIsNotAskedForNoKinds(t *testing.T) {
 	})
 	prometheus := schema.GroupKind{Group: "monitoring", Kind: "Prometheus"}
 	var kinds atomic.Pointer[[]schema.GroupKind]
-	options := quick
-	options.Kinds = func() []schema.GroupKind {
+	p := New(quick)
+	p.LookFor(func() []schema.GroupKind {
 		if known := kinds.Load(); known != nil {
 			return *known
 		}
 		return nil
-	}
-	p := New(options)
+	})
 	var without atomic.Bool
 	p.OnChange(func(name string) {
 		state, _ := p.State(name)

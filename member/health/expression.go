@@ -16,30 +16,30 @@ const (
 	ReasonExpressionFailed = "HealthExpressionFailed"
 )
 
-// Wishes are what the placement of an object wants of its status beside what every object gets. They are shared and
-// never changed; nil means that it wants nothing.
-type Wishes struct {
+// Settings are those of an object's placement for how its health and status are read. They are shared and never
+// changed; nil means that there are none.
+type Settings struct {
 	// Expression judges the object in place of the conventions, unless it is nil.
 	Expression *Expression
 	// Paths are JSON pointers to the status fields that its reducers merge.
 	Paths []string
 }
 
-// Assess judges an object as it is wished, or else by the conventions of its kind. No expression judges a Secret: the
+// Assess judges an object by the expression, or else by the conventions of its kind. No expression judges a Secret: the
 // verdict would tell of its values.
-func (w *Wishes) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
-	if w == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
+func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
+	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
 	}
-	return assess(obj, c, w.Expression)
+	return assess(obj, c, s.Expression)
 }
 
-// Project projects a status, with what is wished of it.
-func (w *Wishes) Project(status map[string]any) []byte {
-	if w == nil {
+// Project projects a status, with the fields of Paths.
+func (s *Settings) Project(status map[string]any) []byte {
+	if s == nil {
 		return Project(status)
 	}
-	return Project(status, w.Paths...)
+	return Project(status, s.Paths...)
 }
 
 // costLimit bounds one evaluation to some milliseconds: it may go through the objects of a status.

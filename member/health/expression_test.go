@@ -79,7 +79,7 @@ func TestExpression(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, (&Wishes{Expression: e}).Assess(object(t, tc.manifest), Conventions{})); diff != "" {
+			if diff := cmp.Diff(tc.want, (&Settings{Expression: e}).Assess(object(t, tc.manifest), Conventions{})); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
@@ -98,7 +98,7 @@ func TestExpressionThatCannotBeRead(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			got := (&Wishes{Expression: e}).Assess(object(t, "{apiVersion: v1, kind: ConfigMap}"), Conventions{})
+			got := (&Settings{Expression: e}).Assess(object(t, "{apiVersion: v1, kind: ConfigMap}"), Conventions{})
 			if got.Health != hubv1.HealthUnknown || got.Reason != ReasonExpressionFailed || got.Message == "" {
 				t.Errorf("verdict %+v", got)
 			}
@@ -106,9 +106,9 @@ func TestExpressionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestNothingIsWished(t *testing.T) {
+func TestWithoutSettingsTheConventionsJudge(t *testing.T) {
 	obj := object(t, "{apiVersion: example.com/v1, kind: Widget, status: {phase: Failed, replicas: 2}}")
-	for name, w := range map[string]*Wishes{"no wishes": nil, "wishes for something else": {Paths: []string{"/status/x"}}} {
+	for name, w := range map[string]*Settings{"no settings": nil, "settings for something else": {Paths: []string{"/status/x"}}} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(Assess(obj, Conventions{}), w.Assess(obj, Conventions{})); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)

@@ -85,7 +85,7 @@ func FuzzExpression(f *testing.F) {
 			return
 		}
 		e, _ := Compile(text)
-		fits(t, (&Wishes{Expression: e}).Assess(&unstructured.Unstructured{Object: content}, Conventions{}))
+		fits(t, (&Settings{Expression: e}).Assess(&unstructured.Unstructured{Object: content}, Conventions{}))
 	})
 }
 

@@ -70,10 +70,10 @@ func assessed(t *testing.T, block string) string {
 	conventions := ReadConventions(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{*e.Definition},
 	}}, "v1")
-	var wishes Wishes
+	var settings Settings
 	if e.Expression != "" {
 		var err error
-		if wishes.Expression, err = Compile(e.Expression); err != nil {
+		if settings.Expression, err = Compile(e.Expression); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func assessed(t *testing.T, block string) string {
 		if err := obj.UnmarshalJSON(raw); err != nil {
 			t.Fatal(err)
 		}
-		v := wishes.Assess(obj, conventions)
+		v := settings.Assess(obj, conventions)
 		fmt.Fprintf(&out, "%s: %s", name, v.Health)
 		if v.Reason != "" {
 			fmt.Fprintf(&out, " (%s: %s)", v.Reason, v.Message)

@@ -32,7 +32,7 @@ import (
 // linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Wishes and
+// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Settings and
 // Clock.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
@@ -43,9 +43,9 @@ type Options struct {
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Conventions are those of a kind; unset means none. It must answer from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Wishes are those of an object's placement, the same pointer as long as they are the same; unset means that there are
+	// Settings are those of an object's placement, the same pointer as long as they are the same; unset means that there are
 	// none. It must answer from memory: it is asked at every event.
-	Wishes func(hubv1.ObjectIdentity) *health.Wishes
+	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
 	// Key is that of the content hashes of Secrets.
@@ -84,8 +84,8 @@ func New(ctx context.Context, o Options) *Observer {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.Wishes == nil {
-		o.Wishes = func(hubv1.ObjectIdentity) *health.Wishes { return nil }
+	if o.Settings == nil {
+		o.Settings = func(hubv1.ObjectIdentity) *health.Settings { return nil }
 	}
 	ob := &Observer{
 		ctx: ctx, options: o, linger: linger, gather: gather,
@@ -102,7 +102,7 @@ func New(ctx context.Context, o Options) *Observer {
 				return nil, err
 			}
 			gvk := u.GroupVersionKind()
-			return newRecord(o.Key, u, o.Conventions(gvk), o.Wishes(identity(gvk, u))), nil
+			return newRecord(o.Key, u, o.Conventions(gvk), o.Settings(identity(gvk, u))), nil
 		},
 		Handler: ob.changed,
 		OnState: func(gvk schema.GroupVersionKind, s kindwatch.State) {
@@ -233,7 +233,7 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
-	if after != nil && after.common.Value().wishes != ob.options.Wishes(after.identity()) {
+	if after != nil && after.common.Value().settings != ob.options.Settings(after.identity()) {
 		ob.reread(after.common.Value().gvk, keyOf(after)) // they changed since the object was looked at
 	}
 	switch {

@@ -80,8 +80,8 @@ type world struct {
 	observer *observe.Observer
 	ns       string
 
-	wishes atomic.Pointer[health.Wishes] // for every object
-	lists  atomic.Int32                  // first pages of lists that were asked for
+	settings atomic.Pointer[health.Settings] // for every object
+	lists    atomic.Int32                    // first pages of lists that were asked for
 
 	mu     sync.Mutex
 	events []told
@@ -118,7 +118,7 @@ func newWorld(t *testing.T, edits ...func(*observe.Options)) *world {
 			defer w.mu.Unlock()
 			w.events = append(w.events, told{o.Name, content, gone})
 		},
-		Wishes: func(hubv1.ObjectIdentity) *health.Wishes { return w.wishes.Load() },
+		Settings: func(hubv1.ObjectIdentity) *health.Settings { return w.settings.Load() },
 		OnState: func(string, schema.GroupVersionKind, kindwatch.State) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -325,20 +325,20 @@ func TestAHolderThatComesBackKeepsTheWatch(t *testing.T) {
 	}
 }
 
-func wish(t *testing.T, expression string) *health.Wishes {
+func judgedBy(t *testing.T, expression string) *health.Settings {
 	t.Helper()
 	e, err := health.Compile(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &health.Wishes{Expression: e}
+	return &health.Settings{Expression: e}
 }
 
-func TestChangedWishesNeedNoWriteOnTheMember(t *testing.T) {
+func TestChangedSettingsNeedNoWriteOnTheMember(t *testing.T) {
 	w := newWorld(t)
 	w.observer.SetGather(time.Millisecond)
 	w.apply("web", 3)
-	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Observe(widget, w.key())
 	w.expect(told{name: "web", content: true})
 	judged := func(want hubv1.Health) {
@@ -350,19 +350,19 @@ func TestChangedWishesNeedNoWriteOnTheMember(t *testing.T) {
 	judged(hubv1.HealthHealthy)
 	id := hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"}
 
-	w.wishes.Store(wish(t, "object.spec.size > 5 ? 'Healthy' : 'Progressing'"))
+	w.settings.Store(judgedBy(t, "object.spec.size > 5 ? 'Healthy' : 'Progressing'"))
 	w.observer.Reread(id)
 	w.expect(told{name: "web"})
 	judged(hubv1.HealthProgressing)
 
-	w.wishes.Store(wish(t, "object.spec.none"))
+	w.settings.Store(judgedBy(t, "object.spec.none"))
 	w.observer.Reread(id)
 	w.expect(told{name: "web"})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.Health != hubv1.HealthUnknown || o.HealthReason != health.ReasonExpressionFailed {
 		t.Errorf("health is %s, %s", o.Health, o.HealthReason)
 	}
 
-	w.wishes.Store(nil)
+	w.settings.Store(nil)
 	w.observer.Reread(id)
 	w.expect(told{name: "web"})
 	if o, _, _ := w.observer.Observation(widget, w.key()); o.HealthReason != health.ReasonStatusMissing {
@@ -370,11 +370,11 @@ func TestChangedWishesNeedNoWriteOnTheMember(t *testing.T) {
 	}
 }
 
-func TestFewObjectsAreAskedForOneByOneAfterAChangeOfWishes(t *testing.T) {
+func TestFewObjectsAreAskedForOneByOneAfterAChangeOfSettings(t *testing.T) {
 	w := newWorld(t)
 	w.observer.SetGather(time.Millisecond)
 	w.apply("web", 3)
-	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Observe(widget, w.key())
 	w.until("the first health", func() bool { return w.health("web") == hubv1.HealthHealthy })
 	for range 5 {
@@ -388,7 +388,7 @@ func TestFewObjectsAreAskedForOneByOneAfterAChangeOfWishes(t *testing.T) {
 	}
 }
 
-func TestAKindIsListedOnceAMinuteForChangedWishes(t *testing.T) {
+func TestAKindIsListedOnceAMinuteForChangedSettings(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, func(o *observe.Options) { o.Clock = now })
 	small := newWorld(t) // another tenant
@@ -400,7 +400,7 @@ func TestAKindIsListedOnceAMinuteForChangedWishes(t *testing.T) {
 		w.apply(many[i], 3)
 	}
 	last := many[len(many)-1]
-	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Observe(widget, w.key())
 	w.until("the first health", func() bool {
 		return w.health(last) == hubv1.HealthHealthy && small.health("web") == hubv1.HealthHealthy
@@ -449,28 +449,28 @@ func (w *world) health(name string) hubv1.Health {
 	return o.Health
 }
 
-// rejudge changes the wishes, and tells the observer of the objects for which they are others now.
+// rejudge changes the settings, and tells the observer of the objects whose settings changed.
 func (w *world) rejudge(expression string, names ...string) {
 	w.Helper()
-	w.wishes.Store(wish(w.T, expression))
+	w.settings.Store(judgedBy(w.T, expression))
 	w.reread(names...)
 }
 
-// reread tells the observer of other wishes for objects.
+// reread tells the observer of changed settings of objects.
 func (w *world) reread(names ...string) {
 	for _, name := range names {
 		w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name})
 	}
 }
 
-func TestWishesThatChangeWhileAnObjectIsReadAreFollowed(t *testing.T) {
+func TestSettingsThatChangeWhileAnObjectIsReadAreFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.observer.SetGather(time.Millisecond)
 	w.observer.Observe(widget, w.key())
 	w.until("the first list", w.synced)
 	written := w.apply("web", 3)
-	w.observer.Await(widget, written) // read by the wishes of this moment, and there with its event
-	w.wishes.Store(wish(t, "object.spec.size > 2"))
+	w.observer.Await(widget, written) // read by the settings of this moment, and there with its event
+	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"})
 	w.until("the health", func() bool {
 		o, _, _ := w.observer.Observation(widget, w.key())

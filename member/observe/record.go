@@ -55,8 +55,8 @@ type common struct {
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// wishes are those by which health and status were read.
-	wishes *health.Wishes
+	// settings are those by which health and status were read.
+	settings *health.Settings
 }
 
 var nothing = &metav1.ObjectMeta{}
@@ -74,12 +74,12 @@ func (r *record) GetUID() types.UID { return r.uid }
 func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
 // newRecord computes the observation of a whole object.
-func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, wishes *health.Wishes) *record {
+func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, settings *health.Settings) *record {
 	r := &record{
 		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
 		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
 	}
-	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil, wishes: wishes}
+	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil, settings: settings}
 	annotation := annotations(u)
 	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
@@ -101,10 +101,10 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 		}
 	}
 	r.hash, _ = content.Hash(key, u)
-	v := wishes.Assess(u, conventions)
+	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
-	if status, ok := u.Object["status"].(map[string]any); ok || wishes != nil { // who asks for a value is told that there is none
-		r.observed = bytes.Clone(wishes.Project(status)) // no longer than needed
+	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // who asks for a value is told that there is none
+		r.observed = bytes.Clone(settings.Project(status)) // no longer than needed
 	}
 	r.common = unique.Make(c)
 	return r

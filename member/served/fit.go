@@ -2,6 +2,7 @@ package served
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,24 @@ func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured)
 		k.mu.Unlock()
 	}
 	return faults
+}
+
+// Misfits are Faults as the door names them.
+func (k *Kinds) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+	return misfits(k.Faults(ctx, manifest))
+}
+
+// DeclaredMisfits are Misfits without fields that the schema does not declare: these may be declared by another server.
+func (k *Kinds) DeclaredMisfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f values.Fault) bool { return f.Message == values.Undeclared }))
+}
+
+func misfits(faults []values.Fault) []member.Misfit {
+	out := make([]member.Misfit, 0, len(faults))
+	for _, f := range faults {
+		out = append(out, member.Misfit(f))
+	}
+	return out
 }
 
 // sentOf is the manifest as far as it is written: the status is not.

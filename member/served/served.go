@@ -14,6 +14,7 @@ package served
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member/fields"
@@ -102,6 +104,24 @@ const (
 	// that, so such an answer is not kept.
 	stillDiscovered = 10 * time.Second
 )
+
+// NewForConfig returns a Kinds that asks by requests, and watches definitions by watches, which has no time-out of its
+// own. See Options for changed and defined.
+func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
+	http, err := rest.HTTPClientFor(requests)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for schemas: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(requests, http)
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client: %w", err)
+	}
+	definitions, err := dynamic.NewForConfig(MetadataOnly(watches))
+	if err != nil {
+		return nil, fmt.Errorf("making the client for definitions: %w", err)
+	}
+	return New(ctx, Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed, OnDefinition: defined}), nil
+}
 
 // New returns a Kinds that knows nothing yet. Its watch ends with ctx.
 func New(ctx context.Context, o Options) *Kinds {
@@ -224,8 +244,12 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect names the groups of whose definitions OnDefinition is told, though no kind of theirs may be in use yet.
-func (k *Kinds) Expect(groups sets.Set[string]) {
+// Expect names kinds that may be used. OnDefinition is told of all definitions of their groups.
+func (k *Kinds) Expect(kinds []schema.GroupKind) {
+	groups := sets.New[string]()
+	for _, gk := range kinds {
+		groups.Insert(gk.Group)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expected = groups

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -352,17 +352,8 @@ func (r *fleetReader) hubRunsWorkloads() bool {
 	if r.runs != nil {
 		return *r.runs
 	}
-	runs := func() bool {
-		var nodes corev1.NodeList
-		if err := r.List(r.ctx, &nodes, client.Limit(1)); err != nil || len(nodes.Items) > 0 {
-			return true
-		}
-		var lease coordinationv1.Lease
-		if err := r.Get(r.ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}, &lease); err != nil {
-			return client.IgnoreNotFound(err) != nil
-		}
-		return lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < time.Minute
-	}()
+	runs, err := scopes.RunsWorkloads(r.ctx, r.Client)
+	runs = runs || err != nil
 	r.runs = &runs
 	return runs
 }

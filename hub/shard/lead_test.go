@@ -1,4 +1,4 @@
-package hub
+package shard
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestFence(t *testing.T) {
+func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 	type renewal struct {
 		at     time.Duration
 		status int
@@ -24,10 +24,10 @@ func TestFence(t *testing.T) {
 	}{
 		"a process that has never led may write": {method: http.MethodPost, at: time.Hour},
 		"a leader writes within its Lease": {
-			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: leaseLasts - time.Second,
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: LeadLasts - time.Second,
 		},
 		"a leader that has not renewed in time does not write": {
-			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: leaseLasts, refused: true,
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPatch, at: LeadLasts, refused: true,
 		},
 		"nor does it delete": {
 			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodDelete, at: time.Hour, refused: true,
@@ -51,11 +51,11 @@ func TestFence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			clock := begin
-			f := &fence{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
+			l := &Lead{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
 			for _, r := range tt.renewals {
 				clock = begin.Add(r.at)
 				// The answer takes its time, which does not count.
-				lease := f.renewals(transport(func(*http.Request) (*http.Response, error) {
+				lease := l.Renewals(transport(func(*http.Request) (*http.Response, error) {
 					clock = clock.Add(time.Minute)
 					return &http.Response{StatusCode: r.status, Body: http.NoBody}, nil
 				}))
@@ -65,12 +65,12 @@ func TestFence(t *testing.T) {
 			}
 			clock = begin.Add(tt.at)
 			sent := false
-			guarded := f.guard(transport(func(*http.Request) (*http.Response, error) {
+			guarded := l.Guard(transport(func(*http.Request) (*http.Response, error) {
 				sent = true
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			}))
 			err := send(t, guarded, tt.method, "/apis/test.hanse.dev/v1/widgets/w")
-			if errors.Is(err, errFenced) != tt.refused || sent == tt.refused {
+			if errors.Is(err, ErrUnsure) != tt.refused || sent == tt.refused {
 				t.Errorf("error %v, sent %t; want refused %t", err, sent, tt.refused)
 			}
 		})

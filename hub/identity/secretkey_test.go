@@ -1,4 +1,4 @@
-package hub
+package identity
 
 import (
 	"bytes"
@@ -40,19 +40,19 @@ func TestAllReplicasHaveOneKeyForTheDigestsOfSecrets(t *testing.T) {
 	}
 
 	secrets := hub.CoreV1().Secrets(metav1.NamespaceDefault)
-	_, err = secrets.Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretKeyName}, Immutable: new(bool), Data: map[string][]byte{secretKey: make([]byte, secretKeyBytes)}}, metav1.UpdateOptions{})
+	_, err = secrets.Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Immutable: new(bool), Data: map[string][]byte{secretKey: make([]byte, secretKeyBytes)}}, metav1.UpdateOptions{})
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("%v: the key can be changed while replicas use it", err)
 	}
 
-	must(t, secrets.Delete(ctx, SecretKeyName, metav1.DeleteOptions{}))
+	must(t, secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
 	after, err := readSecretKey(ctx, hub, metav1.NamespaceDefault)
 	if err != nil || bytes.Equal(after, keys[0]) {
 		t.Errorf("%v: a key that was lost is not made anew", err)
 	}
 
-	must(t, secrets.Delete(ctx, SecretKeyName, metav1.DeleteOptions{}))
-	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretKeyName}, Data: map[string][]byte{secretKey: []byte("short")}}, metav1.CreateOptions{})
+	must(t, secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
+	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{secretKey: []byte("short")}}, metav1.CreateOptions{})
 	must(t, err)
 	if _, err := readSecretKey(ctx, hub, metav1.NamespaceDefault); err == nil || !strings.Contains(err.Error(), "delete it and start the hub again") {
 		t.Errorf("%v: a key that cannot be one is used", err)

@@ -1,4 +1,4 @@
-package hub
+package report
 
 import (
 	"testing"
@@ -20,9 +20,10 @@ func boundTo(name string, status hubv1.StatusAggregation) *hubv1.ResourceBinding
 	return b
 }
 
-func TestWishesAreThoseOfTheBinding(t *testing.T) {
+func TestStatusSettingsAreThoseOfTheBinding(t *testing.T) {
 	var changed []string
-	w := newWishes(func(id hubv1.ObjectIdentity) { changed = append(changed, id.Name) })
+	w := NewStatusSettings()
+	w.OnChange(func(id hubv1.ObjectIdentity) { changed = append(changed, id.Name) })
 	running := hubv1.StatusAggregation{HealthExpression: "object.status.mode == 'run'"}
 	reduced := hubv1.StatusAggregation{Reducers: []hubv1.StatusReducer{{Path: "/status/used", Reducer: hubv1.ReducerSum}}}
 	a, b := hubv1.ObjectOf(boundTo("a", running)), hubv1.ObjectOf(boundTo("b", running))
@@ -31,30 +32,30 @@ func TestWishesAreThoseOfTheBinding(t *testing.T) {
 		w.see(boundTo(name, running))
 	}
 	w.see(boundTo("c", hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}))
-	if w.of(a) == nil || w.of(a).Expression == nil || w.of(a) != w.of(b) {
-		t.Errorf("equal wishes are not one: %v and %v", w.of(a), w.of(b))
+	if w.Of(a) == nil || w.Of(a).Expression == nil || w.Of(a) != w.Of(b) {
+		t.Errorf("equal settings are not one: %v and %v", w.Of(a), w.Of(b))
 	}
-	if got := w.of(hubv1.ObjectOf(boundTo("c", running))); got != nil {
-		t.Errorf("wishes of an object whose placement has none: %v", got)
+	if got := w.Of(hubv1.ObjectOf(boundTo("c", running))); got != nil {
+		t.Errorf("settings of an object whose placement has none: %v", got)
 	}
 	w.see(boundTo("a", reduced))
-	if got := w.of(a); got.Expression != nil || !cmp.Equal(got.Paths, []string{"/status/used"}) {
+	if got := w.Of(a); got.Expression != nil || !cmp.Equal(got.Paths, []string{"/status/used"}) {
 		t.Errorf("after a change of the placement: %+v", got)
 	}
 	w.forget(boundTo("a", reduced))
 	w.forget(toolscache.DeletedFinalStateUnknown{Key: "shop/b", Obj: boundTo("b", running)})
-	if w.of(a) != nil || w.of(b) != nil || len(w.all) != 0 || !w.none.Load() {
-		t.Errorf("wishes of bindings that are gone: %v, %v, %v", w.of(a), w.of(b), w.all)
+	if w.Of(a) != nil || w.Of(b) != nil || len(w.all) != 0 || !w.none.Load() {
+		t.Errorf("settings of bindings that are gone: %v, %v, %v", w.Of(a), w.Of(b), w.all)
 	}
 	if diff := cmp.Diff([]string{"a", "b", "a", "a", "b"}, changed); diff != "" {
 		t.Errorf("told of (-want +got):\n%s", diff)
 	}
 }
 
-func TestAnExpressionThatCannotBeReadIsAWishAllTheSame(t *testing.T) {
-	w := newWishes(func(hubv1.ObjectIdentity) {})
+func TestAnExpressionThatCannotBeReadIsASettingAllTheSame(t *testing.T) {
+	w := NewStatusSettings()
 	w.see(boundTo("a", hubv1.StatusAggregation{HealthExpression: "object."}))
-	if got := w.of(hubv1.ObjectOf(boundTo("a", hubv1.StatusAggregation{}))); got == nil || got.Expression == nil {
-		t.Errorf("wishes %v: the object would be judged as if its placement wanted nothing", got)
+	if got := w.Of(hubv1.ObjectOf(boundTo("a", hubv1.StatusAggregation{}))); got == nil || got.Expression == nil {
+		t.Errorf("settings %v: the object would be judged as if its placement set nothing", got)
 	}
 }

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// gather is how long changed wishes wait for others of the same kind: a change of a placement comes as one of each of
+	// gather is how long changed settings wait for others of the same kind: a change of a placement comes as one of each of
 	// its objects.
 	gather = time.Second
 	// mostReread objects of a kind are asked for one by one in such a time.
 	mostReread = 50
-	// relistEvery is how often a kind is listed for the sake of wishes. A list costs all who have objects of the kind.
+	// relistEvery is how often a kind is listed because settings changed. A list costs all who have objects of the kind.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind that are to be read by other wishes. Of an object only its observation is kept, so
+// rereads are the objects of a kind that are to be read by other settings. Of an object only its observation is kept, so
 // that it has to be asked for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant
 // with many does not hold up the others. For the rest the kind is listed: the first time at once, and then once in
 // relistEvery.
@@ -34,11 +34,11 @@ type rereads struct {
 	listed  time.Time
 }
 
-// Reread looks once more at an object if the wishes for it are others than those by which it was read.
+// Reread looks once more at an object if its settings have changed since it was read.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))
-		if r, ok := object.(*record); ok && r.common.Value().wishes != ob.options.Wishes(id) {
+		if r, ok := object.(*record); ok && r.common.Value().settings != ob.options.Settings(id) {
 			ob.reread(gvk, keyOf(r))
 		}
 	}

@@ -1,4 +1,4 @@
-package hub
+package membership
 
 import (
 	"context"
@@ -62,10 +62,10 @@ func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	restored.Hash = ""        // by a backup tool, without our entry
 	going.Deleting = true
 	held := copiesOf{copied("web"), copied("lost"), child, restored, going, copied("elsewhere")}
-	members := map[string]watchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}
+	members := map[string]WatchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}
 	var told []string
 	bindings := &boundNames{on: map[string][]string{"web": {"eu", "us"}, "elsewhere": {"us"}}}
-	u := &unclaimed{bindings: bindings, members: func() map[string]watchedCopies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
+	u := &Unclaimed{bindings: bindings, members: func() map[string]WatchedCopies { return members }, changed: func(cluster string) { told = append(told, cluster) }}
 	if _, ok := u.of("eu"); ok {
 		t.Error("counted before the first count")
 	}

@@ -1,4 +1,5 @@
-package hub
+// Package eventlog logs the events that the hub records.
+package eventlog
 
 import (
 	"fmt"
@@ -9,16 +10,21 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// loggedEvents logs each event that the hub records: refusals, evictions, withdrawals, corrected drift. The log of the
-// hub keeps them longer than the API server keeps events.
-type loggedEvents struct {
+// recorder logs each event that it records: refusals, evictions, withdrawals, corrected drift. The log of the hub keeps
+// them longer than the API server keeps events.
+type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme
 	log    logr.Logger
 }
 
+// New returns a recorder that also logs each event with its object. The scheme knows the types of the objects.
+func New(to events.EventRecorder, scheme *runtime.Scheme, log logr.Logger) events.EventRecorder {
+	return recorder{to, scheme, log}
+}
+
 // Eventf implements events.EventRecorder.
-func (e loggedEvents) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+func (e recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	e.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
 	fields := []any{"reason", reason, "note", fmt.Sprintf(note, args...)}
 	if ref, err := reference.GetReference(e.scheme, regarding); err == nil {

@@ -1,4 +1,4 @@
-package hub
+package eventlog
 
 import (
 	"testing"
@@ -30,15 +30,15 @@ func TestAnEventIsLoggedOnceWithItsObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			log := funcr.New(func(_, args string) { got = append(got, args) }, funcr.Options{})
-			recorder := events.NewFakeRecorder(2)
-			e := loggedEvents{EventRecorder: recorder, scheme: scheme.Scheme, log: log}
+			recorded := events.NewFakeRecorder(2)
+			e := New(recorded, scheme.Scheme, log)
 			e.Eventf(tc.regarding, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "failed on %d cluster: %s", 1, "100%")
 			want := []string{`"level"=0 "msg"="Recorded an event" ` + tc.want + ` "reason"="ApplyFailed" "note"="failed on 1 cluster: 100%"`}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
-			if len(recorder.Events) != 1 {
-				t.Errorf("%d events are recorded, want 1", len(recorder.Events))
+			if len(recorded.Events) != 1 {
+				t.Errorf("%d events are recorded, want 1", len(recorded.Events))
 			}
 		})
 	}

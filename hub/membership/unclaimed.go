@@ -1,4 +1,4 @@
-package hub
+package membership
 
 import (
 	"context"
@@ -24,34 +24,45 @@ var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(unclaimedCopies) }
 
-// watchedCopies are the objects with the hub's label that are watched on a member.
-type watchedCopies interface {
+// WatchedCopies are the objects with the hub's label that are watched on a member.
+type WatchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not
-// know. It only counts.
-type unclaimed struct {
+// Unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not
+// know. It only counts, in every replica.
+type Unclaimed struct {
 	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a
-	// member with another number; it must not block.
+	// member with another number.
 	bindings client.Reader
-	members  func() map[string]watchedCopies
+	members  func() map[string]WatchedCopies
 	changed  func(cluster string)
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
+// CountUnclaimed makes the status of a MemberCluster tell how many copies no binding claims. members are those of this
+// replica. The counter that it returns has to run. To be called before SetupWithManager.
+func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Unclaimed {
+	u := &Unclaimed{bindings: r.client, members: members, changed: r.Wake}
+	r.unclaimed = u.of
+	return u
+}
+
 // of returns the number of a member; false if it was not counted.
-func (u *unclaimed) of(cluster string) (int, bool) {
+func (u *Unclaimed) of(cluster string) (int, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n, ok := u.counts[cluster]
 	return n, ok
 }
 
-// run counts again and again until ctx ends.
-func (u *unclaimed) run(ctx context.Context) error {
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Unclaimed) NeedLeaderElection() bool { return false }
+
+// Start counts again and again until ctx ends.
+func (u *Unclaimed) Start(ctx context.Context) error {
 	tick := time.NewTicker(countUnclaimedEvery)
 	defer tick.Stop()
 	for {
@@ -67,7 +78,7 @@ func (u *unclaimed) run(ctx context.Context) error {
 }
 
 // count looks at every member once. If the bindings cannot be read, the numbers stay as they are.
-func (u *unclaimed) count(ctx context.Context) error {
+func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {
 		var failed error

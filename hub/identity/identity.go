@@ -1,4 +1,6 @@
-package hub
+// Package identity reads what a process has to know of the hub before it begins: the identity of the hub's cluster, and
+// the key of the digests of Secrets. It waits for the hub's API server, and makes the key if there is none.
+package identity
 
 import (
 	"context"
@@ -28,17 +30,22 @@ const (
 	awaitYes = 30 * time.Second
 )
 
-// hubFacts are what a process has to know of the hub before it begins.
-type hubFacts struct {
-	uid types.UID // of its kube-system namespace
-	key canonical.Key
+// Hub is what a process knows of the hub.
+type Hub struct {
+	UID types.UID // of its kube-system namespace
+	Key canonical.Key
 }
 
-// awaitHub waits until the hub's API server answers and serves the hub's own kinds, and returns its identity and the
-// key of the digests of Secrets. A process that ends when its server is away is started anew while that may still be
-// away; if it ended again, the kubelet would wait longer each time, for up to five minutes. A server that says no for
-// as long as yes is not waited for any more. The identity is empty if ctx ends meanwhile, which is no failure.
-func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f hubFacts, err error) {
+// Await waits until the hub's API server answers and serves the hub's own kinds. Namespace is that of the Secret with
+// the key. A process that ended while its server is away would be started anew with longer and longer pauses, of up to
+// five minutes. An error means that the server refused for 30 s. The UID is empty if ctx ends meanwhile, which is no
+// failure.
+func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, error) {
+	return await(ctx, config, namespace, awaitYes)
+}
+
+// await returns an error once the server has refused for as long as yes.
+func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = awaitTimeout
 	http, err := rest.HTTPClientFor(config)
@@ -56,9 +63,9 @@ func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes ti
 	}
 	begin, told, noSince := time.Now(), time.Time{}, time.Time{}
 	for {
-		f.uid, err = identity(ctx, hub, kinds)
+		f.UID, err = uid(ctx, hub, kinds)
 		if err == nil {
-			f.key, err = readSecretKey(ctx, hub, namespace)
+			f.Key, err = readSecretKey(ctx, hub, namespace)
 		}
 		if err == nil {
 			return f, nil
@@ -70,7 +77,7 @@ func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes ti
 			noSince = time.Now()
 		}
 		if !noSince.IsZero() && time.Since(noSince) >= yes {
-			return hubFacts{}, err
+			return Hub{}, err
 		}
 		if time.Since(told) >= awaitTells {
 			told = time.Now()
@@ -78,13 +85,13 @@ func awaitHub(ctx context.Context, config *rest.Config, namespace string, yes ti
 		}
 		select {
 		case <-ctx.Done():
-			return hubFacts{}, nil
+			return Hub{}, nil
 		case <-time.After(awaitEvery):
 		}
 	}
 }
 
-func identity(ctx context.Context, hub kubernetes.Interface, kinds meta.RESTMapper) (types.UID, error) {
+func uid(ctx context.Context, hub kubernetes.Interface, kinds meta.RESTMapper) (types.UID, error) {
 	ns, err := hub.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading the hub's identity from namespace kube-system: %w", err)

@@ -1,4 +1,4 @@
-package hub
+package identity
 
 import (
 	"context"
@@ -33,9 +33,9 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
-		id, err := awaitHub(ctx, config, metav1.NamespaceDefault, 0)
-		if err != nil || id.uid == "" || refused.Load() < 3 {
-			t.Errorf("%q, %v after %d connections", id.uid, err, refused.Load())
+		id, err := await(ctx, config, metav1.NamespaceDefault, 0)
+		if err != nil || id.UID == "" || refused.Load() < 3 {
+			t.Errorf("%q, %v after %d connections", id.UID, err, refused.Load())
 		}
 	})
 	t.Run("and serves the hub's kinds", func(t *testing.T) {
@@ -47,25 +47,25 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 			}
 		})
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return transport(func(r *http.Request) (*http.Response, error) {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
 				if strings.HasPrefix(r.URL.Path, "/apis") {
 					defer install()
 				}
 				return next.RoundTrip(r)
 			})
 		})
-		if id, err := awaitHub(ctx, config, metav1.NamespaceDefault, awaitYes); err != nil || id.uid == "" {
-			t.Errorf("%q, %v", id.uid, err)
+		if id, err := await(ctx, config, metav1.NamespaceDefault, awaitYes); err != nil || id.UID == "" {
+			t.Errorf("%q, %v", id.UID, err)
 		}
 	})
 	t.Run("but not if it keeps saying no", func(t *testing.T) {
-		_, err := awaitHub(ctx, rest.AnonymousClientConfig(hub), metav1.NamespaceDefault, awaitEvery)
+		_, err := await(ctx, rest.AnonymousClientConfig(hub), metav1.NamespaceDefault, awaitEvery)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "kube-system") {
 			t.Errorf("%v, want what the server said", err)
 		}
 	})
 	t.Run("nor if it is no hub", func(t *testing.T) {
-		_, err := awaitHub(ctx, serve(t, &envtest.Environment{}), metav1.NamespaceDefault, awaitEvery)
+		_, err := await(ctx, serve(t, &envtest.Environment{}), metav1.NamespaceDefault, awaitEvery)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "chart hanse-hub") {
 			t.Errorf("%v, want that the definitions are missing", err)
 		}
@@ -77,8 +77,28 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 			cancel()
 			return nil, errors.New("refused by the test")
 		}
-		if err := Run(ctx, config, Options{}); err != nil || ctx.Err() == nil {
-			t.Errorf("%v, want a plain end", err)
+		if id, err := Await(ctx, config, metav1.NamespaceDefault); err != nil || id.UID != "" || ctx.Err() == nil {
+			t.Errorf("%q, %v, want neither", id.UID, err)
 		}
 	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func serve(t *testing.T, server *envtest.Environment) *rest.Config {
+	t.Helper()
+	config, err := server.Start()
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	config.QPS = -1
+	return config
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,4 +1,4 @@
-package hub
+package report
 
 import (
 	"context"
@@ -16,47 +16,51 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// wishes are those of the placements for the statuses of their objects, as bindings keep them. Only objects of whose
-// status something is wished are kept. Equal wishes are one pointer.
-type wishes struct {
-	// changed is told of an object whose wishes are others now. It must not block.
+// StatusSettings are the settings of placements for how the statuses of their objects are read. Bindings keep them.
+// Objects without such settings are not kept. Equal settings are one pointer.
+type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 
 	none  atomic.Bool // true while there are none at all, as in most fleets: then nobody waits for the lock
 	mu    sync.RWMutex
-	known map[hubv1.ObjectIdentity]*sharedWishes
-	all   map[string]*sharedWishes // by text
+	known map[hubv1.ObjectIdentity]*sharedSettings
+	all   map[string]*sharedSettings // by text
 
 	delivered []toolscache.InformerSynced
 }
 
-type sharedWishes struct {
-	health.Wishes
+type sharedSettings struct {
+	health.Settings
 	text string
 	uses int
 }
 
-func newWishes(changed func(hubv1.ObjectIdentity)) *wishes {
-	w := &wishes{changed: changed, known: map[hubv1.ObjectIdentity]*sharedWishes{}, all: map[string]*sharedWishes{}}
+// NewStatusSettings returns settings of no object.
+func NewStatusSettings() *StatusSettings {
+	w := &StatusSettings{changed: func(hubv1.ObjectIdentity) {}, known: map[hubv1.ObjectIdentity]*sharedSettings{}, all: map[string]*sharedSettings{}}
 	w.none.Store(true)
 	return w
 }
 
-// of returns the wishes for one object, nil if there are none.
-func (w *wishes) of(id hubv1.ObjectIdentity) *health.Wishes {
+// OnChange sets the function that is told of an object whose settings changed. It must not block. To be called before
+// Watch.
+func (w *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { w.changed = f }
+
+// Of returns the settings of one object, nil if there are none.
+func (w *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	if w.none.Load() {
 		return nil
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if s := w.known[id]; s != nil {
-		return &s.Wishes
+		return &s.Settings
 	}
 	return nil
 }
 
-// watch follows the bindings.
-func (w *wishes) watch(ctx context.Context, informers cache.Informers) error {
+// Watch follows the bindings.
+func (w *StatusSettings) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -73,33 +77,33 @@ func (w *wishes) watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// ready waits until all bindings were seen, so that no object is judged in another way than its placement wants.
-func (w *wishes) ready(ctx context.Context) bool {
+// Ready waits until all bindings were seen, so that no object is judged in another way than its placement sets.
+func (w *StatusSettings) Ready(ctx context.Context) bool {
 	return toolscache.WaitForCacheSync(ctx.Done(), w.delivered...)
 }
 
-func (w *wishes) see(obj any) {
+func (w *StatusSettings) see(obj any) {
 	if b, ok := obj.(hubv1.BindingObject); ok {
-		w.set(hubv1.ObjectOf(b), wishText(b))
+		w.set(hubv1.ObjectOf(b), settingsText(b))
 	}
 }
 
-func (w *wishes) forget(obj any) {
+func (w *StatusSettings) forget(obj any) {
 	if b, ok := scopes.Last(obj).(hubv1.BindingObject); ok {
 		w.set(hubv1.ObjectOf(b), "")
 	}
 }
 
-// wishesOf are those of one binding, nil if it has none.
-func wishesOf(b hubv1.BindingObject) *health.Wishes {
-	if text := wishText(b); text != "" {
-		return &parseWishes(text).Wishes
+// settingsOf are those of one binding, nil if it has none.
+func settingsOf(b hubv1.BindingObject) *health.Settings {
+	if text := settingsText(b); text != "" {
+		return &parseSettings(text).Settings
 	}
 	return nil
 }
 
-// wishText is the part of a binding from which its wishes are read; empty if it has none.
-func wishText(b hubv1.BindingObject) string {
+// settingsText is the part of a binding from which its settings are read; empty if it has none.
+func settingsText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]
 	if !strings.Contains(text, `"statusAggregation"`) {
 		return ""
@@ -115,8 +119,8 @@ func wishText(b hubv1.BindingObject) string {
 	return strings.Join(append(parts, s.HealthExpression), "\x00")
 }
 
-// set notes the wishes for an object, and tells if they changed.
-func (w *wishes) set(id hubv1.ObjectIdentity, text string) {
+// set notes the settings of an object, and tells if they changed.
+func (w *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
 	if text == "" && w.none.Load() {
 		return
 	}
@@ -135,7 +139,7 @@ func (w *wishes) set(id hubv1.ObjectIdentity, text string) {
 	if text != "" {
 		s := w.all[text]
 		if s == nil {
-			s = parseWishes(text)
+			s = parseSettings(text)
 			w.all[text] = s
 		}
 		s.uses++
@@ -146,8 +150,8 @@ func (w *wishes) set(id hubv1.ObjectIdentity, text string) {
 	w.changed(id)
 }
 
-func parseWishes(text string) *sharedWishes {
-	s := &sharedWishes{text: text}
+func parseSettings(text string) *sharedSettings {
+	s := &sharedSettings{text: text}
 	parts := strings.Split(text, "\x00")
 	last := len(parts) - 1
 	s.Paths = parts[:last]

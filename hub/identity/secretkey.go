@@ -1,4 +1,4 @@
-package hub
+package identity
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// SecretKeyName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names
-	// it, too.
-	SecretKeyName = "hanse-secret-key"
+	// secretName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names it,
+	// too.
+	secretName = "hanse-secret-key"
 	// secretKey is the key of that Secret's data, secretKeyBytes its size.
 	secretKey      = "key"
 	secretKeyBytes = 32
@@ -27,20 +27,20 @@ const (
 // immutable. If it is deleted, the next process makes another one, and every copy of a Secret is written once more.
 func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace string) (canonical.Key, error) {
 	secrets := hub.CoreV1().Secrets(namespace)
-	found, err := secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
+	found, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		// By server-side apply, for which a role can name the object that may be created. Another replica that was quicker
 		// has another manager and another value, so that this one conflicts.
 		fresh := make([]byte, secretKeyBytes)
 		_, _ = rand.Read(fresh) // it never fails
-		apply := applycorev1.Secret(SecretKeyName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})
+		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})
 		found, err = secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "hanse-hub-" + rand.Text()})
 		if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-			found, err = secrets.Get(ctx, SecretKeyName, metav1.GetOptions{})
+			found, err = secrets.Get(ctx, secretName, metav1.GetOptions{})
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of the digests of Secrets from Secret %s/%s: %w", namespace, SecretKeyName, err)
+		return nil, fmt.Errorf("reading the key of the digests of Secrets from Secret %s/%s: %w", namespace, secretName, err)
 	}
 	return keyOf(found)
 }

@@ -1,0 +1,189 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/apply"
+	"github.com/hanse-dev/hanse/member/children"
+	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/copies"
+	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/member/tokens"
+)
+
+// memberCluster is the member.Cluster of one link: all that writes to the member and watches it.
+type memberCluster struct {
+	*apply.Applier
+	*observe.Observer
+	*children.Finder
+	*copies.Lister
+	kinds  *served.Kinds
+	tokens *tokens.Issuer
+	name   string
+	isHub  bool
+}
+
+var (
+	_ member.Cluster = &memberCluster{}
+	_ member.Viewer  = &memberCluster{}
+	_ member.Pruner  = &memberCluster{}
+)
+
+// Name implements member.Cluster.
+func (m *memberCluster) Name() string { return m.name }
+
+// IsHub implements member.Cluster.
+func (m *memberCluster) IsHub() bool { return m.isHub }
+
+// Fit implements member.Cluster.
+func (m *memberCluster) Fit(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	return m.kinds.Fit(ctx, manifest)
+}
+
+// Misfits implements member.Cluster.
+func (m *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
+	return m.kinds.Misfits(ctx, manifest)
+}
+
+// Apply implements member.Cluster. A refusal tells what the member serves.
+func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
+	return m.kinds.Heed(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
+}
+
+// Copies implements member.Pruner. On the hub itself there are none.
+func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
+	if m.isHub {
+		return member.Copies{}, nil
+	}
+	return m.Lister.Copies(ctx, most, keep)
+}
+
+// Restart opens every watch again at once, as after the link came back.
+func (m *memberCluster) Restart() {
+	m.Observer.Restart()
+	m.kinds.Restart()
+}
+
+// memberMaker makes members.
+type memberMaker struct {
+	*process
+	*knowledge
+	// wanted are the kinds that may be sent to members. Set, as wakes is, before the links start.
+	wanted func() []schema.GroupKind
+	wakes  memberWakes
+}
+
+// memberWakes are told of changes on members. None may wait.
+type memberWakes struct {
+	// kind is told of a kind that a member may serve now, no longer, or otherwise, and of a watch whose state changed.
+	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
+	// copied is told of a copy that changed on a member.
+	copied func(cluster string, o member.Observation, c copyChange)
+}
+
+// copyChange is the part of a copy that changed.
+type copyChange int
+
+const (
+	copyStatus copyChange = iota
+	copyContent
+	copyGone
+)
+
+// newMember makes all that writes to a member and watches it. It does not wait for the network.
+func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect.Cluster) (*memberCluster, error) {
+	hold := maker.coordinator.Hold(name)
+	if hold == nil {
+		return nil, fmt.Errorf("joining cluster %q: %w", name, shard.ErrUnsure)
+	}
+	for _, config := range []*rest.Config{c.Requests, c.Watches} {
+		config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
+		config.Wrap(hold.Guard)
+	}
+	requests, err := kindwatch.NewClient(c.Requests)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for writes: %w", err)
+	}
+	watches, err := kindwatch.NewClient(c.Watches)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for watches: %w", err)
+	}
+	m := &memberCluster{name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(requests), tokens: tokens.New(requests, maker.hub.UID)}
+	m.kinds, err = served.NewForConfig(ctx, c.Requests, c.Watches, func(gk schema.GroupKind) {
+		m.Retry(gk) // no kind is in use before there is an observer
+		maker.wakes.kind(ctx, name, gk)
+	}, func() { maker.links.LookAgain(name) })
+	if err != nil {
+		return nil, err
+	}
+	if m.Lister, err = maker.newLister(c, m.kinds); err != nil {
+		return nil, err
+	}
+	m.Observer = maker.newObserver(ctx, m, watches)
+	m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		r, err := m.kinds.Find(gvk)
+		return r.GroupVersionResource, r.Namespaced, err
+	}, maker.hub.UID, maker.hub.Key, m.Observer.Await)
+	m.kinds.Expect(maker.wanted())
+	return m, nil
+}
+
+// newLister makes the part that lists the copies on a member.
+func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*copies.Lister, error) {
+	client, err := kindwatch.NewClient(served.MetadataOnly(c.Requests))
+	if err != nil {
+		return nil, fmt.Errorf("making the client for lists of copies: %w", err)
+	}
+	return copies.New(copies.Options{
+		Client: client, HubUID: maker.hub.UID, Groups: kinds.Groups,
+		Kinds: func(ctx context.Context, group string) ([]copies.Kind, error) {
+			var out []copies.Kind
+			found, err := kinds.Listable(ctx, group)
+			for _, k := range found {
+				out = append(out, copies.Kind(k))
+			}
+			return out, err
+		},
+	}), nil
+}
+
+// newObserver makes the part that watches the copies on a member.
+func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, watches dynamic.Interface) *observe.Observer {
+	return observe.New(ctx, observe.Options{
+		Cluster: m.name, Client: watches, HubUID: maker.hub.UID, Key: maker.hub.Key, OnUse: m.kinds.Use, Settings: maker.settings.Of,
+		Conventions: func(gvk schema.GroupVersionKind) health.Conventions {
+			c := maker.definitions.Conventions(gvk)
+			c.HasStatus = c.HasStatus || m.kinds.HasStatus(gvk)
+			return c
+		},
+		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+			m.kinds.Forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
+			r, err := m.kinds.Find(gvk)
+			maker.definitions.Learn(ctx, gvk)
+			return r.GroupVersionResource, err
+		},
+		Handler: func(cluster string, o member.Observation, content, gone bool) {
+			change := copyStatus
+			if gone {
+				change = copyGone
+			} else if state, _ := m.Observer.State(o.GVK); content && state.Told { // OnState wakes all of the first list
+				change = copyContent
+			}
+			maker.wakes.copied(cluster, o, change)
+		},
+		OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
+			go maker.wakes.kind(ctx, cluster, gvk.GroupKind())
+		},
+	})
+}

@@ -1,0 +1,206 @@
+package hub
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/catalog"
+	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/epochs"
+	"github.com/hanse-dev/hanse/hub/eventlog"
+	"github.com/hanse-dev/hanse/hub/membership"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/policystatus"
+	"github.com/hanse-dev/hanse/hub/protect"
+	"github.com/hanse-dev/hanse/hub/report"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/member/served"
+)
+
+// parts are the parts of the hub. Each is made of those before it.
+type parts struct {
+	*process
+	*knowledge
+	fleet *fleet
+	*controllers
+}
+
+// knowledge is of the hub's own objects and kinds.
+type knowledge struct {
+	store        *templates.Store
+	definitions  *catalog.Catalog
+	kinds        *served.Kinds // of the hub
+	settings     *report.StatusSettings
+	epochs       *epochs.Keeper
+	runWorkloads func() bool // the hub would itself run what is placed on members
+}
+
+// controllers decide, write to members, and report.
+type controllers struct {
+	members    *membership.Reconciler
+	unclaimed  *membership.Unclaimed
+	scheduler  *schedule.Scheduler
+	reporter   *report.Reporter
+	dispatcher *dispatch.Dispatcher
+	policies   *policystatus.Controllers
+}
+
+func newParts(ctx context.Context, p *process) (*parts, error) {
+	k, err := newKnowledge(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	f := newFleet(p, k)
+	c, err := newControllers(p, k, f)
+	if err != nil {
+		return nil, err
+	}
+	return &parts{process: p, knowledge: k, fleet: f, controllers: c}, nil
+}
+
+func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
+	store, err := templates.New(p.mgr.GetConfig(), p.mgr.GetAPIReader(), p.options.FederatedNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := served.NewForConfig(ctx, p.mgr.GetConfig(), p.mgr.GetConfig(), func(schema.GroupKind) {}, func() {})
+	if err != nil {
+		return nil, err
+	}
+	return &knowledge{
+		store: store, kinds: kinds, settings: report.NewStatusSettings(),
+		definitions: catalog.New(p.mgr.GetAPIReader(), p.mgr.GetRESTMapper()),
+		epochs: epochs.New(epochs.Options{
+			Reader: p.mgr.GetAPIReader(), Client: p.mgr.GetClient(),
+			ConfigMap: types.NamespacedName{Namespace: p.options.Namespace, Name: hubv1.EpochsConfigMap},
+		}),
+		runWorkloads: scopes.HubRunsWorkloads(ctx, p.mgr.GetAPIReader()),
+	}, nil
+}
+
+func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
+	events := eventlog.New(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events"))
+	failover := p.options.Failover.WithDefaults()
+	failover.Confirmed = p.held.Confirmed
+	pacer := pace.New(nil)
+
+	c := &controllers{members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace)}
+	c.members.KeepTokens(f.tokensOf, events)
+	c.unclaimed = c.members.CountUnclaimed(f.copies)
+	c.scheduler = schedule.New(schedule.Options{
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
+		ScalePath: k.definitions.ScalePath, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
+	})
+	var err error
+	c.reporter, err = report.New(report.Options{
+		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
+		Templates: k.store, Decisions: c.scheduler, Events: events, Pacer: pacer,
+		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
+		Conventions: k.definitions.Learn,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.dispatcher = dispatch.New(dispatch.Options{
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Fleet: f, Templates: k.store, Recorder: c.reporter,
+		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
+		Key:                    p.hub.Key,
+		// Whether a field exists is for the member to say: an override may set one that a newer definition there has.
+		Misfits: k.kinds.DeclaredMisfits,
+		Epochs:  k.epochs,
+	})
+	c.policies = policystatus.New(policystatus.Options{
+		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: events,
+		Removals: c.scheduler, Pacer: pacer,
+	})
+	return c, nil
+}
+
+// add adds the parts to the manager.
+func (p *parts) add(ctx context.Context) error {
+	for _, add := range []func() error{
+		func() error { return p.scheduler.SetupWithManager(p.mgr) },
+		func() error { return p.reporter.SetupWithManager(p.mgr) },
+		func() error { return p.members.SetupWithManager(p.mgr) },
+		func() error { return p.policies.SetupWithManager(ctx, p.mgr) },
+		p.addCertificate,
+		p.addProtection,
+		func() error { return p.dispatcher.Watch(ctx, p.mgr.GetCache()) },
+		func() error { return p.definitions.Watch(ctx, p.mgr.GetCache()) },
+		func() error { return p.settings.Watch(ctx, p.mgr.GetCache()) },
+		func() error { return p.epochs.Watch(ctx, p.mgr.GetCache()) },
+		func() error { return p.mgr.Add(p.epochs) },
+		func() error { return p.mgr.Add(p.unclaimed) },
+		func() error { return p.mgr.Add(manager.RunnableFunc(p.epochs.Lead)) },
+		func() error { return addAdmission(p.mgr, p.options, p.store, p.kinds, p.certificate) },
+		p.addViews,
+		func() error { return p.mgr.Add(p.store) },
+		func() error { return p.mgr.Add(everywhere(p.work)) },
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work connects to the members that this replica holds, until ctx ends.
+func (p *parts) work(ctx context.Context) error {
+	p.settings.Ready(ctx)
+	p.epochs.Ready(ctx)
+	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet) })
+}
+
+func (p *parts) addCertificate() error {
+	if p.certificate == nil {
+		return nil
+	}
+	return p.certificate.SetupWithManager(p.mgr)
+}
+
+// addProtection adds the keeper of the names that are protected from deletion.
+func (p *parts) addProtection() error {
+	if p.options.ProtectedCopies < 0 {
+		return nil
+	}
+	return protect.New(protect.Options{
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: p.store,
+		Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies,
+	}).SetupWithManager(p.mgr)
+}
+
+// addViews serves what users may see of members.
+func (p *parts) addViews() error {
+	if p.views == nil {
+		return nil
+	}
+	p.views.Handler = memberview.New(memberview.Options{
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(),
+		Members: memberview.MembersOf(p.fleet), Intent: p.dispatcher.Intent, Adopt: p.dispatcher.Adopt,
+		Epochs: p.epochs, Rank: dispatch.Rank,
+		Holder: func(cluster string) memberview.Holder {
+			if p.coordinator.Holds(cluster) {
+				return memberview.Holder{Here: true}
+			}
+			return memberview.HolderOf(p.coordinator.Holder(cluster))
+		},
+		Logger: p.mgr.GetLogger().WithName("view"),
+	})
+	return p.mgr.Add(p.views)
+}
+
+// everywhere runs a function in every replica.
+type everywhere func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }

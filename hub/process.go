@@ -1,0 +1,136 @@
+package hub
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/admission"
+	"github.com/hanse-dev/hanse/hub/certificate"
+	"github.com/hanse-dev/hanse/hub/identity"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/member/connect"
+)
+
+// process is one replica: its manager, its place among the replicas, and its links to members.
+type process struct {
+	options     Options
+	hub         identity.Hub
+	certificate *certificate.Keeper // nil if neither webhook nor metrics need one
+	mgr         manager.Manager
+	views       *memberview.Server // nil if views are turned off
+	links       *connect.Provider
+	coordinator *shard.Coordinator
+	held        *shard.Links // links of the members that the coordinator holds
+}
+
+func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, error) {
+	p := &process{options: o, hub: self, certificate: newCertificate(o)}
+	lead := shard.NewLead()
+	var err error
+	if p.mgr, err = newManager(config, o, lead, p.certificate); err != nil {
+		return nil, err
+	}
+	if p.views, err = memberview.Listen(o.ViewAddress, o.ViewHost); err != nil {
+		return nil, err
+	}
+	p.links = connect.New(connect.Options{
+		Scheme: p.mgr.GetScheme(), Logger: p.mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(self.UID),
+	})
+	leases := rest.CopyConfig(config) // without the guard of the lead, which rests on the coordinator's own writes
+	leases.QPS = -1
+	p.coordinator, err = shard.New(shard.Options{
+		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(), Informers: p.mgr.GetCache(),
+		HangUp: p.links.Remove, Annotations: p.views.Annotations(), Logger: p.mgr.GetLogger().WithName("shard"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sharing members among replicas: %w", err)
+	}
+	lead.LapseWith(p.coordinator.Lapsed)
+	p.held = p.coordinator.Share(p.links)
+	return p, nil
+}
+
+// newCertificate returns the keeper of one certificate for the webhook and the metrics; nil if there is neither.
+func newCertificate(o Options) *certificate.Keeper {
+	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
+	if o.reviews() {
+		options.Configuration, options.Names = WebhookName, slices.Clone(o.WebhookNames)
+	}
+	if o.securesMetrics() {
+		options.Names = append(options.Names, MetricsName)
+	}
+	if len(options.Names) == 0 {
+		return nil
+	}
+	return certificate.New(options)
+}
+
+func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certificate.Keeper) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server's priority and fairness decides
+	lease := rest.CopyConfig(config)
+	lease.Wrap(lead.Renewals)
+	config.Wrap(lead.Guard)
+	metrics := metricsserver.Options{BindAddress: o.MetricsAddress}
+	if o.securesMetrics() {
+		metrics.SecureServing = true
+		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate }}
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:                        scheme,
+		Metrics:                       metrics,
+		Cache:                         cacheOptions(o.Namespace),
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              LeaseName,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
+		LeaderElectionLabels:          versionLabel(o.Version),
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(shard.LeadLasts),
+		RenewDeadline:                 ptr.To(shard.LeadRenewWithin),
+		RetryPeriod:                   ptr.To(shard.LeadRetryEvery),
+		GracefulShutdownTimeout:       ptr.To(8 * time.Second),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the liveness probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+// versionLabel is the label of the Lease that says which version leads. A version that is no label value is left out.
+func versionLabel(version string) map[string]string {
+	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {
+		return nil
+	}
+	return map[string]string{hubv1.VersionLabel: version}
+}

@@ -1,0 +1,63 @@
+package scopes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// controllerManager is the Lease by which a kube-controller-manager shows that it works.
+var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}
+
+// workloadsFor is how long an answer of RunsWorkloads holds for HubRunsWorkloads, and a Lease after its last renewal.
+const workloadsFor = time.Minute
+
+// HubRunsWorkloads returns a function with the answer of RunsWorkloads, at most a minute old. If the hub cannot be read
+// the answer is true: then workloads are refused rather than run twice.
+func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
+	var mu sync.Mutex
+	var answer bool
+	var asked time.Time
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(asked) > workloadsFor {
+			var err error
+			if answer, err = RunsWorkloads(ctx, r); err != nil {
+				ctrl.LoggerFrom(ctx).Info("Assuming that the hub runs workloads", "reason", err.Error())
+				answer = true
+			}
+			asked = time.Now()
+		}
+		return answer
+	}
+}
+
+// RunsWorkloads says whether the hub would itself run what is placed on members: it has nodes, or a controller-manager
+// whose Lease is current.
+func RunsWorkloads(ctx context.Context, r client.Reader) (bool, error) {
+	var nodes corev1.NodeList
+	if err := r.List(ctx, &nodes, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing the nodes of the hub: %w", err)
+	}
+	if len(nodes.Items) > 0 {
+		return true, nil
+	}
+	var lease coordinationv1.Lease
+	if err := r.Get(ctx, controllerManager, &lease); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading the Lease of the hub's controller-manager: %w", err)
+	}
+	return lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < workloadsFor, nil
+}
