@@ -9,6 +9,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/catalog"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/eventlog"
@@ -34,6 +35,7 @@ type parts struct {
 
 // knowledge is of the hub's own objects and kinds.
 type knowledge struct {
+	changes      *changes.Feed
 	store        *templates.Store
 	definitions  *catalog.Catalog
 	kinds        *served.Kinds // of the hub
@@ -50,6 +52,7 @@ type controllers struct {
 	reporter   *report.Reporter
 	dispatcher *dispatch.Dispatcher
 	policies   *policystatus.Controllers
+	protection *protect.Keeper // nil if no names are protected
 }
 
 func newParts(ctx context.Context, p *process) (*parts, error) {
@@ -75,7 +78,7 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 		return nil, err
 	}
 	return &knowledge{
-		store: store, kinds: kinds, settings: report.NewStatusSettings(),
+		changes: changes.NewFeed(), store: store, kinds: kinds, settings: report.NewStatusSettings(),
 		definitions: catalog.New(p.mgr.GetAPIReader(), p.mgr.GetRESTMapper()),
 		epochs: epochs.New(epochs.Options{
 			Reader: p.mgr.GetAPIReader(), Client: p.mgr.GetClient(),
@@ -120,6 +123,12 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: events,
 		Removals: c.scheduler, Pacer: pacer,
 	})
+	if p.options.ProtectedCopies >= 0 {
+		c.protection = protect.New(protect.Options{
+			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
+			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Told,
+		})
+	}
 	return c, nil
 }
 
@@ -130,11 +139,10 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.reporter.SetupWithManager(p.mgr) },
 		func() error { return p.members.SetupWithManager(p.mgr) },
 		func() error { return p.policies.SetupWithManager(ctx, p.mgr) },
-		p.addCertificate,
 		p.addProtection,
-		func() error { return p.dispatcher.Watch(ctx, p.mgr.GetCache()) },
+		p.addCertificate,
+		func() error { return p.changes.Watch(ctx, p.mgr.GetCache()) },
 		func() error { return p.definitions.Watch(ctx, p.mgr.GetCache()) },
-		func() error { return p.settings.Watch(ctx, p.mgr.GetCache()) },
 		func() error { return p.epochs.Watch(ctx, p.mgr.GetCache()) },
 		func() error { return p.mgr.Add(p.epochs) },
 		func() error { return p.mgr.Add(p.unclaimed) },
@@ -153,7 +161,7 @@ func (p *parts) add(ctx context.Context) error {
 
 // work connects to the members that this replica holds, until ctx ends.
 func (p *parts) work(ctx context.Context) error {
-	p.settings.Ready(ctx)
+	p.changes.Bindings.Await(ctx) // no object is judged in another way than its placement sets
 	p.epochs.Ready(ctx)
 	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet) })
 }
@@ -165,15 +173,11 @@ func (p *parts) addCertificate() error {
 	return p.certificate.SetupWithManager(p.mgr)
 }
 
-// addProtection adds the keeper of the names that are protected from deletion.
 func (p *parts) addProtection() error {
-	if p.options.ProtectedCopies < 0 {
+	if p.protection == nil {
 		return nil
 	}
-	return protect.New(protect.Options{
-		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: p.store,
-		Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies,
-	}).SetupWithManager(p.mgr)
+	return p.protection.SetupWithManager(p.mgr)
 }
 
 // addViews serves what users may see of members.

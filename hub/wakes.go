@@ -9,20 +9,99 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/catalog"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect says who wakes whom. All parts are made by then, and none has started.
+// connect says who wakes whom: the one table of it. All parts are made by then, and none has started.
 func (p *parts) connect(ctx context.Context) {
-	p.followReplicas()
+	p.followPolicies()
+	p.followTemplates(ctx)
 	p.followLinks(ctx)
 	p.followMembers()
-	p.followHub(ctx)
 	p.followDecisions()
+
+	// This replica took a member or let it go.
+	p.coordinator.OnChange(p.members.Wake)
+	// Statuses are read by other settings, or written by another epoch.
+	p.settings.OnChange(p.fleet.reread)
+	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
 
-// followReplicas: this replica took a member or let it go.
-func (p *parts) followReplicas() { p.coordinator.OnChange(p.members.Wake) }
+// followPolicies wakes the parts that depend on the hub's own bindings, policies, clusters and namespaces.
+func (p *parts) followPolicies() {
+	const lifetime = changes.Added | changes.Deleted
+
+	bindings := p.changes.Bindings
+	bindings.On(changes.All, p.settings.BindingChanged) // first, so that the others find the settings
+	bindings.On(changes.All, p.reporter.BindingChanged)
+	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
+	bindings.On(changes.All, p.scheduler.BindingChanged)
+	bindings.On(changes.All, p.policies.BindingChanged)
+	if p.protection != nil {
+		bindings.On(changes.All, p.protection.BindingChanged)
+	}
+	p.scheduler.CountWhen(bindings.Await)
+
+	placements := p.changes.Placements
+	placements.On(changes.Spec, p.reporter.PlacementChanged)
+	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
+	placements.On(lifetime|changes.Spec|changes.Ending, p.scheduler.PlacementChanged)
+	placements.On(changes.All, p.policies.PlacementChanged)
+
+	overrides := p.changes.OverridePolicies
+	overrides.On(lifetime|changes.Spec, p.dispatcher.OverridePolicyChanged)
+	overrides.On(lifetime|changes.Spec|changes.Ending, p.scheduler.OverridePolicyChanged)
+	overrides.On(changes.All, p.policies.OverridePolicyChanged)
+
+	clusters := p.changes.Clusters
+	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
+	clusters.On(changes.Facts|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
+	clusters.On(changes.All, p.scheduler.ClusterChanged)
+	clusters.On(lifetime|changes.Facts|changes.Region, p.policies.ClusterChanged)
+
+	namespaces := p.changes.Namespaces
+	namespaces.On(changes.Labels, p.dispatcher.NamespaceChanged)
+	namespaces.On(lifetime|changes.Labels, p.scheduler.NamespaceChanged)
+	namespaces.On(changes.Labels, p.policies.NamespaceChanged)
+}
+
+// followTemplates wakes the parts that depend on the hub objects that are sent to members, and on their definitions.
+// The scheduler, the policies and the protection register with the store themselves.
+func (p *parts) followTemplates(ctx context.Context) {
+	// A list of thousands must not hold up the changes that follow it.
+	listed := func(id hubv1.ObjectIdentity) bool {
+		state, _ := p.store.State(id.GroupKind())
+		return state.Told
+	}
+	p.store.OnChange(func(id hubv1.ObjectIdentity) {
+		if listed(id) {
+			p.dispatcher.WakeObject(ctx, id)
+			p.reporter.WakeObject(id)
+		}
+	})
+	p.store.OnStatus(func(id hubv1.ObjectIdentity) { // no copy depends on the status, which is written for each of them
+		if listed(id) {
+			p.reporter.WakeObject(id)
+		}
+	})
+	p.store.OnState(func(gk schema.GroupKind) {
+		go func() {
+			p.dispatcher.WakeKind(ctx, gk)
+			for _, id := range p.store.List(gk) {
+				p.reporter.WakeObject(id)
+			}
+		}()
+	})
+	p.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
+		for _, id := range p.store.List(kind) {
+			p.reporter.WakeObject(id) // statuses are merged by the schema
+		}
+		if !before.SameConventions(after) {
+			p.fleet.readAnew(kind)
+		}
+	})
+}
 
 // followLinks wakes the parts that depend on a link.
 func (p *parts) followLinks(ctx context.Context) {
@@ -63,44 +142,6 @@ func (p *parts) followMembers() {
 			p.reporter.Wake(id.BindingKey(), cluster)
 		},
 	}
-}
-
-// followHub wakes the parts that depend on the hub's own objects, their definitions and the settings for their statuses.
-func (p *parts) followHub(ctx context.Context) {
-	// A list of thousands must not hold up the changes that follow it.
-	listed := func(id hubv1.ObjectIdentity) bool {
-		state, _ := p.store.State(id.GroupKind())
-		return state.Told
-	}
-	p.store.OnChange(func(id hubv1.ObjectIdentity) {
-		if listed(id) {
-			p.dispatcher.WakeObject(ctx, id)
-			p.reporter.WakeObject(id)
-		}
-	})
-	p.store.OnStatus(func(id hubv1.ObjectIdentity) { // no copy depends on the status, which is written for each of them
-		if listed(id) {
-			p.reporter.WakeObject(id)
-		}
-	})
-	p.store.OnState(func(gk schema.GroupKind) {
-		go func() {
-			p.dispatcher.WakeKind(ctx, gk)
-			for _, id := range p.store.List(gk) {
-				p.reporter.WakeObject(id)
-			}
-		}()
-	})
-	p.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
-		for _, id := range p.store.List(kind) {
-			p.reporter.WakeObject(id) // statuses are merged by the schema
-		}
-		if !before.SameConventions(after) {
-			p.fleet.readAnew(kind)
-		}
-	})
-	p.settings.OnChange(p.fleet.reread)
-	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
 
 // followDecisions wakes the parts that depend on what scheduling decides and holds back.

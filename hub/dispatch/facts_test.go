@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 )
 
 // withPolicies is a client that lists these override policies, too.
@@ -93,7 +94,9 @@ func TestAFactOfAClusterWakesWhatReadsIt(t *testing.T) {
 			tc.change(after)
 			got := woken(nil, bindings, func(d *Dispatcher) {
 				d.opts.Client = withPolicies{listed{bindings: bindings}, readingPolicies()}
-				d.clusterChanged(t.Context(), clusterWithFacts(), after)
+				feed := changes.NewFeed()
+				feed.Clusters.On(changes.Facts|changes.AllowedNamespaces, d.ClusterChanged)
+				feed.Clusters.Handler(t.Context()).OnUpdate(clusterWithFacts(), after)
 			})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)

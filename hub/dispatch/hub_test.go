@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -124,7 +125,13 @@ func serve(t *testing.T) *served {
 			}
 		}),
 	})
-	if err := d.Watch(ctx, informers); err != nil {
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.Added|changes.Deleted|changes.Spec, d.BindingChanged)
+	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec, d.PlacementChanged)
+	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec, d.OverridePolicyChanged)
+	feed.Clusters.On(changes.Facts|changes.AllowedNamespaces, d.ClusterChanged)
+	feed.Namespaces.On(changes.Labels, d.NamespaceChanged)
+	if err := feed.Watch(ctx, informers); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

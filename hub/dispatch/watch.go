@@ -2,83 +2,38 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Watch queues keys for every change on the hub that can change what a member shall hold. Changes of templates come
-// through WakeObject, those on members through Wake.
-func (d *Dispatcher) Watch(ctx context.Context, informers cache.Informers) error {
-	bindings := handler(d.bindingChanged)
-	policies := handler(func(before, after hubv1.OverridePolicyObject, priority int) {
-		d.policyChanged(ctx, before, after, priority)
-	})
-	placements := handler(func(before, after hubv1.PlacementObject, priority int) {
-		d.placementChanged(ctx, before, after, priority)
-	})
-	clusters := handler(func(before, after *hubv1.MemberCluster, _ int) { d.clusterChanged(ctx, before, after) })
-	namespaces := handler(func(before, after *corev1.Namespace, _ int) { d.namespaceChanged(ctx, before, after) })
-	for _, w := range []struct {
-		kind    client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{&hubv1.ResourceBinding{}, bindings}, {&hubv1.ClusterResourceBinding{}, bindings},
-		{&hubv1.OverridePolicy{}, policies}, {&hubv1.ClusterOverridePolicy{}, policies},
-		{&hubv1.Placement{}, placements}, {&hubv1.ClusterPlacement{}, placements},
-		{&hubv1.MemberCluster{}, clusters}, {&corev1.Namespace{}, namespaces},
-	} {
-		informer, err := informers.GetInformer(ctx, w.kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
-		}
-		if _, err := informer.AddEventHandler(w.handler); err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
-		}
-	}
-	return nil
-}
+// The following queue keys for changes on the hub that can change what a member shall hold. Changes of templates come
+// through WakeObject, those on members through Observed.
 
-func (d *Dispatcher) bindingChanged(before, after hubv1.BindingObject, priority int) {
-	if before != nil && after != nil && sameSpec(before, after) {
-		return
+// BindingChanged is told of a binding whose spec changed.
+func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
+	if c.Before != nil {
+		d.wakeBinding(c.Before, normalPriority) // also the targets that are gone from it, to drop what is remembered
 	}
-	if before != nil {
-		d.wakeBinding(before, priority) // also the targets that are gone from it, to drop what is remembered
-	}
-	if after != nil {
-		d.wakeBinding(after, priority)
+	if c.After != nil {
+		d.wakeBinding(c.After, priorityOf(c.Initial))
 	}
 }
 
-func (d *Dispatcher) policyChanged(ctx context.Context, before, after hubv1.OverridePolicyObject, priority int) {
-	if before != nil && after != nil && sameSpec(before, after) {
-		return
-	}
-	d.wakeWhere(ctx, priority, func(b hubv1.BindingObject) bool { return concerns(before, b) || concerns(after, b) })
+// OverridePolicyChanged is told of an override policy whose spec changed.
+func (d *Dispatcher) OverridePolicyChanged(ctx context.Context, c changes.OverridePolicy) {
+	d.wakeWhere(ctx, priorityOf(c.Initial), func(b hubv1.BindingObject) bool { return concerns(c.Before, b) || concerns(c.After, b) })
 }
 
-// sameSpec is false also for another object of the same name: if the watch missed the end of the first, the second
-// comes as its change.
-func sameSpec(before, after client.Object) bool {
-	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration()
-}
-
-func (d *Dispatcher) placementChanged(ctx context.Context, before, after hubv1.PlacementObject, priority int) {
-	if before != nil && after != nil && sameSpec(before, after) {
-		return
-	}
-	d.wakeWhere(ctx, priority, func(b hubv1.BindingObject) bool {
-		return (after != nil && follows(b, after)) || (before != nil && follows(b, before) && withdraws(b))
+// PlacementChanged is told of a placement whose spec changed.
+func (d *Dispatcher) PlacementChanged(ctx context.Context, c changes.Placement) {
+	d.wakeWhere(ctx, priorityOf(c.Initial), func(b hubv1.BindingObject) bool {
+		return (c.After != nil && follows(b, c.After)) || (c.Before != nil && follows(b, c.Before) && withdraws(b))
 	})
 }
 
@@ -92,29 +47,24 @@ func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
-func (d *Dispatcher) clusterChanged(ctx context.Context, before, after *hubv1.MemberCluster) {
-	if before == nil || after == nil {
-		return // Engage queues everything of a new one
-	}
-	if !equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) {
-		d.WakeCluster(ctx, after.Name)
+// ClusterChanged is told of a cluster whose facts or allowed namespaces changed. Engage queues everything of a new one.
+func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
+	cluster := c.After.Name
+	if c.Parts&changes.AllowedNamespaces != 0 {
+		d.WakeCluster(ctx, cluster)
 		return
 	}
-	was, is := overrides.ClusterOf(before), overrides.ClusterOf(after)
-	if equality.Semantic.DeepEqual(was, is) {
-		return
-	}
-	reading, err := d.policiesThatDiffer(ctx, was, is)
+	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
 	if err != nil {
-		d.WakeCluster(ctx, after.Name) // too much does no harm
+		d.WakeCluster(ctx, cluster) // too much does no harm
 		return
 	}
 	if len(reading) == 0 {
 		return
 	}
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
-		return b.BindingSpec().Target(after.Name) != nil && slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
-	}, after.Name)
+		return b.BindingSpec().Target(cluster) != nil && slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
+	}, cluster)
 }
 
 // policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A
@@ -127,11 +77,9 @@ func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.C
 	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
 }
 
-func (d *Dispatcher) namespaceChanged(ctx context.Context, before, after *corev1.Namespace) {
-	if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
-		return
-	}
-	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == after.Name })
+// NamespaceChanged is told of a namespace whose labels changed.
+func (d *Dispatcher) NamespaceChanged(ctx context.Context, c changes.Namespace) {
+	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == c.After.Name })
 }
 
 // concerns says whether a policy may speak of a binding's object, by scope, group and kind alone: names and labels are
@@ -149,23 +97,10 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// handler calls f with the object before and after an event, and the priority of what it wakes: what the first list
-// brings is no news. before is the zero value for an addition, after for a deletion.
-func handler[T client.Object](f func(before, after T, priority int)) toolscache.ResourceEventHandler {
-	var none T
-	as := func(obj any) T {
-		t, _ := scopes.Last(obj).(T)
-		return t
+// priorityOf is low for an object of the first list, which is no news.
+func priorityOf(initial bool) int {
+	if initial {
+		return lowPriority
 	}
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, first bool) {
-			priority := normalPriority
-			if first {
-				priority = lowPriority
-			}
-			f(none, as(obj), priority)
-		},
-		UpdateFunc: func(before, after any) { f(as(before), as(after), normalPriority) },
-		DeleteFunc: func(obj any) { f(as(obj), none, normalPriority) },
-	}
+	return normalPriority
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -76,7 +77,15 @@ func TestAPlacementWakesItsBindings(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := woken(nil, bindings, func(d *Dispatcher) { d.placementChanged(t.Context(), tc.before, tc.after, normalPriority) })
+			got := woken(nil, bindings, func(d *Dispatcher) {
+				feed := changes.NewFeed()
+				feed.Placements.On(changes.Deleted|changes.Spec, d.PlacementChanged)
+				if tc.after == nil {
+					feed.Placements.Handler(t.Context()).OnDelete(tc.before)
+				} else {
+					feed.Placements.Handler(t.Context()).OnUpdate(tc.before, tc.after)
+				}
+			})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
@@ -98,16 +107,20 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 		want []int
 	}{
 		"a binding of the first list": {
-			func(d *Dispatcher) { handler(d.bindingChanged).OnAdd(&holds, true) }, []int{lowPriority},
+			func(d *Dispatcher) { d.BindingChanged(t.Context(), changes.Binding{After: &holds, Initial: true}) }, []int{lowPriority},
 		},
 		"a new binding": {
-			func(d *Dispatcher) { handler(d.bindingChanged).OnAdd(&holds, false) }, []int{normalPriority},
+			func(d *Dispatcher) { d.BindingChanged(t.Context(), changes.Binding{After: &holds}) }, []int{normalPriority},
 		},
 		"a policy of the first list": {
-			func(d *Dispatcher) { d.policyChanged(t.Context(), nil, policy, lowPriority) }, []int{lowPriority},
+			func(d *Dispatcher) {
+				d.OverridePolicyChanged(t.Context(), changes.OverridePolicy{After: policy, Initial: true})
+			}, []int{lowPriority},
 		},
 		"a placement of the first list": {
-			func(d *Dispatcher) { d.placementChanged(t.Context(), nil, placement, lowPriority) }, []int{lowPriority},
+			func(d *Dispatcher) {
+				d.PlacementChanged(t.Context(), changes.Placement{After: placement, Initial: true})
+			}, []int{lowPriority},
 		},
 		"an object that changed": {
 			func(d *Dispatcher) { d.WakeObject(t.Context(), id) }, []int{normalPriority},

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -79,7 +80,7 @@ func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBin
 
 // create is add with the event that follows.
 func (w *world) create(gvk schema.GroupVersionKind, name string) {
-	w.dispatcher.bindingChanged(nil, w.add(gvk, name), normalPriority)
+	w.dispatcher.BindingChanged(w.Context(), changes.Binding{After: w.add(gvk, name)})
 }
 
 // holds says how many objects a member was given.

@@ -88,17 +88,17 @@ func New(opts Options) *Controllers {
 	}
 }
 
-// SetupWithManager adds both controllers, which work while this process is the leader, and watches what wakes them.
+// SetupWithManager adds both controllers, which work while this process is the leader.
 func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c.opts.Templates.OnState(c.kindChanged)
 	c.opts.Templates.OnChange(c.objectChanged)
-	if err := c.placements.setup("placement-status", mgr, c.watchPlacements); err != nil {
+	if err := c.placements.setup("placement-status", mgr, func(ctx context.Context) { c.wakePlacements(ctx, everyPlacement) }); err != nil {
 		return err
 	}
-	return c.overrides.setup("override-status", mgr, c.watchOverrides)
+	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 
 // WakePlacement makes the status of a placement be written anew.
@@ -129,7 +129,8 @@ type keeper struct {
 
 func newKeeper(p *pace.Pacer, u updater) *keeper { return &keeper{updater: u, pacer: p} }
 
-func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Context, manager.Manager) error) error {
+// setup adds the controller. wakeAll wakes every policy; changes wake the others from then on.
+func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Context)) error {
 	yes := true
 	c, err := controller.NewTyped(name, mgr, controller.TypedOptions[types.NamespacedName]{
 		Reconciler:         k,
@@ -145,7 +146,8 @@ func (k *keeper) setup(name string, mgr manager.Manager, watch func(context.Cont
 		k.mu.Lock()
 		k.ctx, k.queue = ctx, work.(priorityqueue.PriorityQueue[types.NamespacedName])
 		k.mu.Unlock()
-		return watch(ctx, mgr)
+		wakeAll(ctx)
+		return nil
 	}
 	if err := c.Watch(source.TypedFunc[types.NamespacedName](start)); err != nil {
 		return fmt.Errorf("starting the %s controller: %w", name, err)

@@ -27,6 +27,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -85,6 +86,15 @@ func start(t *testing.T, templates *fakeTemplates) client.Client {
 	c := New(Options{Client: mgr.GetClient(), Templates: templates, HubRunsWorkloads: func() bool { return false }, Events: events.NewFakeRecorder(100)})
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := c.SetupWithManager(ctx, mgr); err != nil {
+		t.Fatal(err)
+	}
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.All, c.BindingChanged)
+	feed.Placements.On(changes.All, c.PlacementChanged)
+	feed.OverridePolicies.On(changes.All, c.OverridePolicyChanged)
+	feed.Clusters.On(changes.Added|changes.Deleted|changes.Facts|changes.Region, c.ClusterChanged)
+	feed.Namespaces.On(changes.Labels, c.NamespaceChanged)
+	if err := feed.Watch(ctx, mgr.GetCache()); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

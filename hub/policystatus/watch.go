@@ -2,116 +2,96 @@ package policystatus
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// watching is one kind and what its events do.
-type watching struct {
-	kind    client.Object
-	handler toolscache.ResourceEventHandler
+// PlacementChanged is told of every change of a placement. Its keeper forgets it when it is gone.
+func (c *Controllers) PlacementChanged(_ context.Context, change changes.Placement) {
+	if change.After != nil {
+		c.placements.wake(client.ObjectKeyFromObject(change.After))
+	}
 }
 
-func watch(ctx context.Context, mgr manager.Manager, all ...watching) error {
-	for _, w := range all {
-		informer, err := mgr.GetCache().GetInformer(ctx, w.kind)
-		if err != nil {
-			return fmt.Errorf("watching %s on the hub: %w", kindOf(w.kind), err)
-		}
-		if _, err := informer.AddEventHandler(w.handler); err != nil {
-			return fmt.Errorf("watching %s on the hub: %w", kindOf(w.kind), err)
+// OverridePolicyChanged is told of every change of an override policy. Its keeper forgets it when it is gone.
+func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.OverridePolicy) {
+	if change.After != nil {
+		c.overrides.wake(client.ObjectKeyFromObject(change.After))
+	}
+}
+
+// BindingChanged is told of every change of a binding.
+func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) {
+	if c.placements.started() != nil {
+		c.wakeFollowed(change.Before, change.After)
+	}
+	ctx := c.overrides.started()
+	if ctx == nil || change.Parts&(changes.Added|changes.Deleted|changes.Spec) == 0 && slices.Equal(clashes(change.Before), clashes(change.After)) {
+		return
+	}
+	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
+		if b != nil {
+			c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
 		}
 	}
-	return nil
 }
 
-func (c *Controllers) watchPlacements(ctx context.Context, mgr manager.Manager) error {
-	policies := policyHandler(c.placements)
-	// A binding that changes its placement concerns both, and those that select its object as well.
-	following := handler(func(before, after hubv1.BindingObject) {
-		same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
-			slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
-		for _, b := range []hubv1.BindingObject{before, after} {
-			if b == nil {
-				continue
-			}
-			if key, ok := followed(b); ok {
-				c.placements.wake(key)
-			}
-			if same {
-				continue
-			}
-			for _, key := range notFollowed(b) {
-				c.placements.wake(key)
-			}
+// wakeFollowed wakes the placement of a binding. A binding that changes its placement concerns both, and those that
+// select its object as well.
+func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
+	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
+		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
+	for _, b := range []hubv1.BindingObject{before, after} {
+		if b == nil {
+			continue
 		}
-	})
-	clusters := handler(func(before, after *hubv1.MemberCluster) {
-		if before != nil && after != nil && regionOf(before) != regionOf(after) {
-			c.wakePlacements(ctx, func(hubv1.PlacementObject) bool { return true })
+		if key, ok := followed(b); ok {
+			c.placements.wake(key)
 		}
-	})
-	return watch(ctx, mgr,
-		watching{&hubv1.MemberCluster{}, clusters},
-		watching{&hubv1.Placement{}, policies}, watching{&hubv1.ClusterPlacement{}, policies},
-		watching{&hubv1.ResourceBinding{}, following}, watching{&hubv1.ClusterResourceBinding{}, following})
+		if same {
+			continue
+		}
+		for _, key := range notFollowed(b) {
+			c.placements.wake(key)
+		}
+	}
 }
 
-func (c *Controllers) watchOverrides(ctx context.Context, mgr manager.Manager) error {
-	policies := policyHandler(c.overrides)
-	selected := handler(func(before, after hubv1.BindingObject) {
-		if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && equality.Semantic.DeepEqual(clashes(before), clashes(after)) {
-			return
-		}
-		for _, b := range []hubv1.BindingObject{before, after} {
-			if b != nil {
-				c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
-			}
-		}
-	})
-	clusters := handler(func(before, after *hubv1.MemberCluster) {
-		if before == nil || after == nil {
-			c.wakeOverrides(ctx, func(hubv1.OverridePolicyObject) bool { return true })
-			return
-		}
-		was, is := overrides.ClusterOf(before), overrides.ClusterOf(after)
-		if equality.Semantic.DeepEqual(was, is) {
-			return
-		}
+// ClusterChanged is told of a cluster that comes or goes, or whose region or facts changed.
+func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) {
+	if ctx := c.placements.started(); ctx != nil && change.Parts&changes.Region != 0 {
+		c.wakePlacements(ctx, everyPlacement)
+	}
+	ctx := c.overrides.started()
+	switch {
+	case ctx == nil:
+	case change.Parts&(changes.Added|changes.Deleted) != 0:
+		c.wakeOverrides(ctx, everyOverridePolicy)
+	case change.Parts&changes.Facts != 0:
+		was, is := overrides.ClusterOf(change.Before), overrides.ClusterOf(change.After)
 		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return overrides.Differs(p, was, is) })
-	})
-	namespaces := handler(func(before, after *corev1.Namespace) {
-		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
-			return
-		}
-		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })
-	})
-	return watch(ctx, mgr,
-		watching{&hubv1.OverridePolicy{}, policies}, watching{&hubv1.ClusterOverridePolicy{}, policies},
-		watching{&hubv1.ResourceBinding{}, selected}, watching{&hubv1.ClusterResourceBinding{}, selected},
-		watching{&hubv1.MemberCluster{}, clusters}, watching{&corev1.Namespace{}, namespaces})
+	}
 }
 
-// policyHandler wakes the policy itself; its keeper forgets it when it is gone.
-func policyHandler(k *keeper) toolscache.ResourceEventHandler {
-	return handler(func(_, after client.Object) {
-		if after != nil {
-			k.wake(client.ObjectKeyFromObject(after))
-		}
-	})
+// NamespaceChanged is told of a namespace whose labels changed.
+func (c *Controllers) NamespaceChanged(context.Context, changes.Namespace) {
+	if ctx := c.overrides.started(); ctx != nil {
+		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })
+	}
 }
+
+func everyPlacement(hubv1.PlacementObject) bool { return true }
+
+func everyOverridePolicy(hubv1.OverridePolicyObject) bool { return true }
 
 // clashes are the messages of the rows that tell of disagreeing policies.
 func clashes(b hubv1.BindingObject) []string {
@@ -170,20 +150,5 @@ func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.Ov
 		if concerned(p) {
 			c.overrides.wake(client.ObjectKeyFromObject(p))
 		}
-	}
-}
-
-// handler calls f with the object before and after an event; before is the zero value for an addition, after for a
-// deletion.
-func handler[T client.Object](f func(before, after T)) toolscache.ResourceEventHandler {
-	var none T
-	as := func(obj any) T {
-		t, _ := scopes.Last(obj).(T)
-		return t
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { f(none, as(obj)) },
-		UpdateFunc: func(before, after any) { f(as(before), as(after)) },
-		DeleteFunc: func(obj any) { f(as(obj), none) },
 	}
 }

@@ -17,6 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -70,10 +71,14 @@ func keep(t *testing.T, templates *fakeTemplates) {
 		Controller: config.Controller{SkipNameValidation: &yes},
 	})
 	must(t, err)
+	feed := changes.NewFeed()
 	k := New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: templates, Namespace: hubv1.SystemNamespace, Limit: 5,
+		Counted: feed.Bindings.Told,
 	})
 	must(t, k.SetupWithManager(mgr))
+	feed.Bindings.On(changes.All, k.BindingChanged)
+	must(t, feed.Watch(t.Context(), mgr.GetCache()))
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(t.Context()) }()
 	t.Cleanup(func() {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -63,6 +62,8 @@ type Options struct {
 	Namespace string
 	// Limit is the number of copies above which a name is protected.
 	Limit int
+	// Counted says whether BindingChanged was told of every binding.
+	Counted func() bool
 }
 
 // Keeper keeps the ConfigMap while this process leads.
@@ -72,7 +73,6 @@ type Keeper struct {
 	mu       sync.Mutex
 	tally    *tally
 	labelled sets.Set[hubv1.ObjectIdentity] // objects that carried the label when last told of
-	listed   []func() bool                  // whether the first bindings of each kind are counted
 	queue    workqueue.TypedRateLimitingInterface[string]
 
 	// Of Reconcile alone.
@@ -101,23 +101,6 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		k.mu.Lock()
 		k.queue = queue
 		k.mu.Unlock()
-		for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-			informer, err := mgr.GetCache().GetInformer(ctx, kind)
-			if err != nil {
-				return fmt.Errorf("watching %T: %w", kind, err)
-			}
-			told, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-				AddFunc:    func(o any) { k.bindingChanged(nil, o) },
-				UpdateFunc: k.bindingChanged,
-				DeleteFunc: func(o any) { k.bindingChanged(o, nil) },
-			})
-			if err != nil {
-				return fmt.Errorf("watching %T: %w", kind, err)
-			}
-			k.mu.Lock()
-			k.listed = append(k.listed, told.HasSynced)
-			k.mu.Unlock()
-		}
 		k.wake()
 		return nil
 	}
@@ -135,18 +118,14 @@ func (k *Keeper) wake() {
 	}
 }
 
-func (k *Keeper) bindingChanged(before, after any) {
+// BindingChanged is told of every change of a binding, also while another replica leads.
+func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
-	changed := k.tally.count(bindingOf(before), bindingOf(after))
+	changed := k.tally.count(c.Before, c.After)
 	k.mu.Unlock()
 	if changed {
 		k.wake()
 	}
-}
-
-func bindingOf(o any) hubv1.BindingObject {
-	b, _ := scopes.Last(o).(hubv1.BindingObject)
-	return b
 }
 
 // objectChanged keeps which objects are labelled, in every replica.
@@ -216,10 +195,7 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 // bindings are still to be counted.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
-	counted = len(k.listed) > 0
-	for _, listed := range k.listed {
-		counted = counted && listed()
-	}
+	counted = k.options.Counted()
 	now := tally{namespaces: maps.Clone(k.tally.namespaces), kinds: maps.Clone(k.tally.kinds)}
 	labelled := k.labelled.UnsortedList()
 	k.mu.Unlock()

@@ -29,6 +29,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/catalog"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -99,6 +100,13 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	if err := r.SetupWithManager(mgr); err != nil {
+		w.t.Fatal(err)
+	}
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.All, r.BindingChanged)
+	feed.Placements.On(changes.Spec, r.PlacementChanged)
+	feed.Clusters.On(changes.Readiness|changes.Deleted, r.ClusterChanged)
+	if err := feed.Watch(w.t.Context(), mgr.GetCache()); err != nil {
 		w.t.Fatal(err)
 	}
 	if w.follows {

@@ -149,7 +149,7 @@ const (
 	workers        = 4
 )
 
-// SetupWithManager adds the controller, which works in every replica, and watches what wakes it.
+// SetupWithManager adds the controller, which works in every replica.
 func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	yes, no := true, false
 	r.elected = mgr.Elected()
@@ -167,7 +167,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	}
 	start := func(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
 		r.open(ctx, work)
-		return r.watch(ctx, mgr.GetCache())
+		return nil
 	}
 	if err := c.Watch(source.TypedFunc[types.NamespacedName](start)); err != nil {
 		return fmt.Errorf("starting the report controller: %w", err)

@@ -2,17 +2,12 @@ package report
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -25,8 +20,6 @@ type StatusSettings struct {
 	mu    sync.RWMutex
 	known map[hubv1.ObjectIdentity]*sharedSettings
 	all   map[string]*sharedSettings // by text
-
-	delivered []toolscache.InformerSynced
 }
 
 type sharedSettings struct {
@@ -37,61 +30,35 @@ type sharedSettings struct {
 
 // NewStatusSettings returns settings of no object.
 func NewStatusSettings() *StatusSettings {
-	w := &StatusSettings{changed: func(hubv1.ObjectIdentity) {}, known: map[hubv1.ObjectIdentity]*sharedSettings{}, all: map[string]*sharedSettings{}}
-	w.none.Store(true)
-	return w
+	s := &StatusSettings{changed: func(hubv1.ObjectIdentity) {}, known: map[hubv1.ObjectIdentity]*sharedSettings{}, all: map[string]*sharedSettings{}}
+	s.none.Store(true)
+	return s
 }
 
 // OnChange sets the function that is told of an object whose settings changed. It must not block. To be called before
-// Watch.
-func (w *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { w.changed = f }
+// BindingChanged.
+func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
 // Of returns the settings of one object, nil if there are none.
-func (w *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
-	if w.none.Load() {
+func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
+	if s.none.Load() {
 		return nil
 	}
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if s := w.known[id]; s != nil {
-		return &s.Settings
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if shared := s.known[id]; shared != nil {
+		return &shared.Settings
 	}
 	return nil
 }
 
-// Watch follows the bindings.
-func (w *StatusSettings) Watch(ctx context.Context, informers cache.Informers) error {
-	for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", kind, err)
-		}
-		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: w.see, UpdateFunc: func(_, after any) { w.see(after) }, DeleteFunc: w.forget,
-		})
-		if err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", kind, err)
-		}
-		w.delivered = append(w.delivered, registration.HasSynced)
+// BindingChanged is told of every change of a binding.
+func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
+	if c.After == nil {
+		s.set(hubv1.ObjectOf(c.Before), "")
+		return
 	}
-	return nil
-}
-
-// Ready waits until all bindings were seen, so that no object is judged in another way than its placement sets.
-func (w *StatusSettings) Ready(ctx context.Context) bool {
-	return toolscache.WaitForCacheSync(ctx.Done(), w.delivered...)
-}
-
-func (w *StatusSettings) see(obj any) {
-	if b, ok := obj.(hubv1.BindingObject); ok {
-		w.set(hubv1.ObjectOf(b), settingsText(b))
-	}
-}
-
-func (w *StatusSettings) forget(obj any) {
-	if b, ok := scopes.Last(obj).(hubv1.BindingObject); ok {
-		w.set(hubv1.ObjectOf(b), "")
-	}
+	s.set(hubv1.ObjectOf(c.After), settingsText(c.After))
 }
 
 // settingsOf are those of one binding, nil if it has none.
@@ -120,34 +87,34 @@ func settingsText(b hubv1.BindingObject) string {
 }
 
 // set notes the settings of an object, and tells if they changed.
-func (w *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
-	if text == "" && w.none.Load() {
+func (s *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
+	if text == "" && s.none.Load() {
 		return
 	}
-	w.mu.Lock()
-	before := w.known[id]
+	s.mu.Lock()
+	before := s.known[id]
 	if before == nil && text == "" || before != nil && before.text == text {
-		w.mu.Unlock()
+		s.mu.Unlock()
 		return
 	}
 	if before != nil {
 		if before.uses--; before.uses == 0 {
-			delete(w.all, before.text)
+			delete(s.all, before.text)
 		}
-		delete(w.known, id)
+		delete(s.known, id)
 	}
 	if text != "" {
-		s := w.all[text]
-		if s == nil {
-			s = parseSettings(text)
-			w.all[text] = s
+		shared := s.all[text]
+		if shared == nil {
+			shared = parseSettings(text)
+			s.all[text] = shared
 		}
-		s.uses++
-		w.known[id] = s
+		shared.uses++
+		s.known[id] = shared
 	}
-	w.none.Store(len(w.known) == 0)
-	w.mu.Unlock()
-	w.changed(id)
+	s.none.Store(len(s.known) == 0)
+	s.mu.Unlock()
+	s.changed(id)
 }
 
 func parseSettings(text string) *sharedSettings {

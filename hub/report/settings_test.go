@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 )
 
 func boundTo(name string, status hubv1.StatusAggregation) *hubv1.ResourceBinding {
@@ -20,6 +20,11 @@ func boundTo(name string, status hubv1.StatusAggregation) *hubv1.ResourceBinding
 	return b
 }
 
+func seen(t *testing.T, s *StatusSettings, b hubv1.BindingObject) {
+	t.Helper()
+	s.BindingChanged(t.Context(), changes.Binding{After: b, Parts: changes.Added})
+}
+
 func TestStatusSettingsAreThoseOfTheBinding(t *testing.T) {
 	var changed []string
 	w := NewStatusSettings()
@@ -29,21 +34,22 @@ func TestStatusSettingsAreThoseOfTheBinding(t *testing.T) {
 	a, b := hubv1.ObjectOf(boundTo("a", running)), hubv1.ObjectOf(boundTo("b", running))
 
 	for _, name := range []string{"a", "b", "a"} {
-		w.see(boundTo(name, running))
+		seen(t, w, boundTo(name, running))
 	}
-	w.see(boundTo("c", hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}))
+	seen(t, w, boundTo("c", hubv1.StatusAggregation{Mode: hubv1.StatusBindingOnly}))
 	if w.Of(a) == nil || w.Of(a).Expression == nil || w.Of(a) != w.Of(b) {
 		t.Errorf("equal settings are not one: %v and %v", w.Of(a), w.Of(b))
 	}
 	if got := w.Of(hubv1.ObjectOf(boundTo("c", running))); got != nil {
 		t.Errorf("settings of an object whose placement has none: %v", got)
 	}
-	w.see(boundTo("a", reduced))
+	seen(t, w, boundTo("a", reduced))
 	if got := w.Of(a); got.Expression != nil || !cmp.Equal(got.Paths, []string{"/status/used"}) {
 		t.Errorf("after a change of the placement: %+v", got)
 	}
-	w.forget(boundTo("a", reduced))
-	w.forget(toolscache.DeletedFinalStateUnknown{Key: "shop/b", Obj: boundTo("b", running)})
+	for _, gone := range []hubv1.BindingObject{boundTo("a", reduced), boundTo("b", running)} {
+		w.BindingChanged(t.Context(), changes.Binding{Before: gone, Parts: changes.Deleted})
+	}
 	if w.Of(a) != nil || w.Of(b) != nil || len(w.all) != 0 || !w.none.Load() {
 		t.Errorf("settings of bindings that are gone: %v, %v, %v", w.Of(a), w.Of(b), w.all)
 	}
@@ -54,7 +60,7 @@ func TestStatusSettingsAreThoseOfTheBinding(t *testing.T) {
 
 func TestAnExpressionThatCannotBeReadIsASettingAllTheSame(t *testing.T) {
 	w := NewStatusSettings()
-	w.see(boundTo("a", hubv1.StatusAggregation{HealthExpression: "object."}))
+	seen(t, w, boundTo("a", hubv1.StatusAggregation{HealthExpression: "object."}))
 	if got := w.Of(hubv1.ObjectOf(boundTo("a", hubv1.StatusAggregation{}))); got == nil || got.Expression == nil {
 		t.Errorf("settings %v: the object would be judged as if its placement set nothing", got)
 	}

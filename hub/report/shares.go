@@ -111,10 +111,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 
 // othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a row of our own may
 // have been taken back with a new decision.
-func (r *Reporter) othersWrote(before, after any) {
-	was, _ := before.(hubv1.BindingObject)
-	is, ok := after.(hubv1.BindingObject)
-	if !ok || was == nil || !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
+func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
+	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return
 	}
 	leads := r.leads()

@@ -2,88 +2,46 @@ package report
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
-	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// watch wakes bindings for what changes on the hub.
-func (r *Reporter) watch(ctx context.Context, informers cache.Informers) error {
-	placements := toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			b, _ := before.(client.Object)
-			if p, ok := after.(hubv1.PlacementObject); ok && b != nil && b.GetGeneration() != p.GetGeneration() {
-				r.placementChanged(p)
-			}
-		},
+// BindingChanged is told of every change of a binding.
+func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
+	switch {
+	case c.After == nil:
+		r.bindingGone(c.Before)
+	case c.Before == nil && c.Initial:
+		r.bindingChanged(c.After, pace.Many)
+	default:
+		r.bindingChanged(c.After, pace.FirstResult)
 	}
-	clusters := toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			b, _ := before.(*hubv1.MemberCluster)
-			if a, ok := after.(*hubv1.MemberCluster); ok && b != nil && readiness(b) != readiness(a) {
-				r.noteReadiness(a)
-				r.unlinkedChanged(a.Name)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if c, ok := scopes.Last(obj).(*hubv1.MemberCluster); ok {
-				r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}) // it is not waited for
-				r.WakeCluster(c.Name)
-			}
-		},
+	if c.Parts&changes.Settings != 0 {
+		r.settingsChanged(c.After)
 	}
-	bindings := toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			class := pace.FirstResult
-			if initial {
-				class = pace.Many
-			}
-			r.bindingChanged(obj, class)
-		},
-		UpdateFunc: func(before, obj any) {
-			r.bindingChanged(obj, pace.FirstResult)
-			r.settingsChanged(before, obj)
-			r.othersWrote(before, obj)
-		},
-		DeleteFunc: func(obj any) {
-			if b, ok := scopes.Last(obj).(hubv1.BindingObject); ok {
-				r.bindingGone(b)
-			}
-		},
+	if c.Parts&changes.Any != 0 {
+		r.othersWrote(c.Before, c.After)
 	}
-	for _, w := range []struct {
-		kind    client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{&hubv1.ResourceBinding{}, bindings}, {&hubv1.ClusterResourceBinding{}, bindings},
-		{&hubv1.Placement{}, placements}, {&hubv1.ClusterPlacement{}, placements},
-		{&hubv1.MemberCluster{}, clusters},
-	} {
-		informer, err := informers.GetInformer(ctx, w.kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
-		}
-		if _, err := informer.AddEventHandler(w.handler); err != nil {
-			return fmt.Errorf("watching %T on the hub: %w", w.kind, err)
-		}
+}
+
+// ClusterChanged is told of a cluster whose readiness changed, or that is gone.
+func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
+	if c.After == nil {
+		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // it is not waited for
+		r.WakeCluster(c.Before.Name)
+		return
 	}
-	return nil
+	r.noteReadiness(c.After)
+	r.unlinkedChanged(c.After.Name)
 }
 
 // bindingChanged takes up a new decision. For changes of the status see othersWrote.
-func (r *Reporter) bindingChanged(obj any, class pace.Class) {
-	b, ok := obj.(hubv1.BindingObject)
-	if !ok {
-		return
-	}
+func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,13 +60,8 @@ func (r *Reporter) bindingChanged(obj any, class pace.Class) {
 }
 
 // settingsChanged wakes a binding by whose settings the status of its object is read and merged otherwise now.
-func (r *Reporter) settingsChanged(before, after any) {
-	b, _ := before.(hubv1.BindingObject)
-	a, ok := after.(hubv1.BindingObject)
-	if !ok || b == nil || b.GetAnnotations()[hubv1.SettingsAnnotation] == a.GetAnnotations()[hubv1.SettingsAnnotation] {
-		return
-	}
-	key := client.ObjectKeyFromObject(a)
+func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
+	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
@@ -135,20 +88,13 @@ func (r *Reporter) unlinkedChanged(cluster string) {
 	}
 }
 
-func readiness(c *hubv1.MemberCluster) string {
-	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
-	if ready == nil {
-		return ""
-	}
-	return string(ready.Status) + " " + ready.Reason
-}
-
-// placementChanged wakes the bindings that follow the placement: it says where their status goes.
-func (r *Reporter) placementChanged(p hubv1.PlacementObject) {
+// PlacementChanged is told of a placement whose spec changed. It wakes the bindings that follow the placement, which
+// says where their status goes.
+func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, e := range r.entries {
-		if e.placement == p.GetUID() {
+		if e.placement == c.After.GetUID() {
 			r.wake(key, e, whenIdle, pace.Many)
 		}
 	}

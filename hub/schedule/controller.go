@@ -154,7 +154,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("making the schedule controller: %w", err)
 	}
-	for _, src := range s.sources(mgr.GetCache()) {
+	for _, src := range s.sources() {
 		if err := c.Watch(src); err != nil {
 			return fmt.Errorf("watching for the schedule controller: %w", err)
 		}

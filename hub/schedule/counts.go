@@ -1,22 +1,25 @@
 package schedule
 
 import (
+	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/changes"
 )
 
 // copyCounts are the numbers of objects by cluster and of copies by placement, by all bindings.
 type copyCounts struct {
-	complete atomic.Bool // every binding is counted
+	await    func(context.Context) bool // until every binding was told; see CountWhen
+	complete atomic.Bool                // every binding is counted
 
 	mu      sync.Mutex
 	sent    map[types.NamespacedName]sent // by binding
@@ -93,24 +96,13 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	return c.copies[placement]
 }
 
-// bindings is the event handler that keeps the counts and the state of drains.
-func (c *copyCounts) bindings(d *drains) toolscache.ResourceEventHandler {
-	take := func(o any) {
-		if b, ok := o.(hubv1.BindingObject); ok {
-			key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
-			c.count(key, b)
-			d.see(key, b)
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    take,
-		UpdateFunc: func(_, o any) { take(o) },
-		DeleteFunc: func(o any) {
-			if b, ok := scopes.Last(o).(hubv1.BindingObject); ok {
-				key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
-				c.count(key, nil)
-				d.see(key, nil)
-			}
-		},
-	}
+// CountWhen sets the function that waits until BindingChanged was told of every binding. To be called before the
+// manager starts.
+func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
+
+// count keeps the counts and the state of drains.
+func (s *Scheduler) count(c changes.Binding) {
+	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
+	s.counts.count(key, c.After)
+	s.limits.drains.see(key, c.After)
 }

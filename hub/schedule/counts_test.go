@@ -11,12 +11,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 )
 
 func TestTheObjectsOfAClusterAreCounted(t *testing.T) {
 	t.Parallel()
-	var m copyCounts
-	handler := m.bindings(&drains{})
+	scheduler := New(Options{})
+	m := &scheduler.counts
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.All, scheduler.BindingChanged)
+	handler := feed.Bindings.Handler(t.Context())
 	a, b := bound(present("eu"), present("sg")), bound(present("eu"), absent("sg", hubv1.ReasonNotSelected, hubv1.RemovalDelete))
 	a.Name, b.Name = "a", "b"
 	counts := func() [2]int { return [2]int{m.objectsOn("eu"), m.objectsOn("sg")} }

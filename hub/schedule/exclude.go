@@ -14,19 +14,17 @@ import (
 )
 
 // excludedBy returns the objects of the kinds that a policy speaks of, if it excludes clusters.
-func excludedBy[T hubv1.OverridePolicyObject](s *Scheduler) func(context.Context, T) []key {
-	return func(_ context.Context, p T) []key {
-		if !overrides.Excludes(p) {
-			return nil
-		}
-		var keys []key
-		for gk := range s.wants.current() {
-			if speaksOf(p, gk) {
-				keys = append(keys, s.objects(gk, p.GetNamespace())...)
-			}
-		}
-		return keys
+func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
+	if !overrides.Excludes(p) {
+		return nil
 	}
+	var keys []key
+	for gk := range s.wants.current() {
+		if speaksOf(p, gk) {
+			keys = append(keys, s.objects(gk, p.GetNamespace())...)
+		}
+	}
+	return keys
 }
 
 // speakOf says whether one of the policies may select an object.

@@ -30,6 +30,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -93,6 +94,16 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	if err := scheduler.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.All, scheduler.BindingChanged)
+	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.PlacementChanged)
+	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.OverridePolicyChanged)
+	feed.Clusters.On(changes.All, scheduler.ClusterChanged)
+	feed.Namespaces.On(changes.Added|changes.Deleted|changes.Labels, scheduler.NamespaceChanged)
+	if err := feed.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	scheduler.CountWhen(feed.Bindings.Await)
 	go func() {
 		defer close(ended)
 		if err := mgr.Start(ctx); err != nil {

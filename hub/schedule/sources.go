@@ -1,29 +1,25 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -33,40 +29,82 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources are what wakes an object's decision. An event carries nothing but the key.
-func (s *Scheduler) sources(c cache.Cache) []source.TypedSource[key] {
-	return []source.TypedSource[key]{
-		watch(c, &hubv1.ResourceBinding{}, itself[*hubv1.ResourceBinding](s), bindingMoved[*hubv1.ResourceBinding]),
-		watch(c, &hubv1.ClusterResourceBinding{}, itself[*hubv1.ClusterResourceBinding](s), bindingMoved[*hubv1.ClusterResourceBinding]),
-		watch(c, &hubv1.Placement{}, behind(s, selectedBy[*hubv1.Placement](s)), specMoved[*hubv1.Placement]),
-		watch(c, &hubv1.ClusterPlacement{}, behind(s, selectedBy[*hubv1.ClusterPlacement](s)), specMoved[*hubv1.ClusterPlacement]),
-		watch(c, &hubv1.OverridePolicy{}, behind(s, excludedBy[*hubv1.OverridePolicy](s)), specMoved[*hubv1.OverridePolicy]),
-		watch(c, &hubv1.ClusterOverridePolicy{}, behind(s, excludedBy[*hubv1.ClusterOverridePolicy](s)), specMoved[*hubv1.ClusterOverridePolicy]),
-		watch(c, &hubv1.MemberCluster{}, behind(s, s.bound), clusterChanged),
-		source.TypedKind(c, &hubv1.MemberCluster{}, handler.TypedFuncs[*hubv1.MemberCluster, key]{UpdateFunc: s.clusterMoved}),
-		watch(c, &corev1.Namespace{}, behind(s, s.inNamespace), func(a, b *corev1.Namespace) bool { return !maps.Equal(a.Labels, b.Labels) }),
-		s.counting(c),
-		source.TypedFunc[key](s.templateSource),
+// sources give the controller its queue. Changes queue keys from then on, see BindingChanged and the functions after it.
+func (s *Scheduler) sources() []source.TypedSource[key] {
+	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
+}
+
+// BindingChanged is told of every change of a binding. While another replica leads, bindings are only counted.
+func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
+	s.count(c)
+	s.wants.bindingChanged(c)
+	_, q := s.leading()
+	if q == nil || c.Parts&changes.Any != 0 && !moved(c) {
+		return
+	}
+	for _, b := range []hubv1.BindingObject{c.Before, c.After} {
+		switch {
+		case b == nil:
+		case c.Initial:
+			s.addBehind(q, hubv1.ObjectOf(b))
+		default:
+			s.add(q, hubv1.ObjectOf(b))
+		}
 	}
 }
 
-// watch wakes objects before and after each change that matters.
-func watch[T client.Object](c cache.Cache, kind T, wake func(context.Context, T, queue), matters func(before, after T) bool) source.TypedSource[key] {
-	return source.TypedKind(c, kind, handler.TypedFuncs[T, key]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { wake(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
-			wake(ctx, e.ObjectOld, q)
-			wake(ctx, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { wake(ctx, e.Object, q) },
-	}, predicate.TypedFuncs[T]{
-		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return matters(e.ObjectOld, e.ObjectNew) },
+// moved leaves out the rows of a binding, unless one of them may end a withdrawal or an eviction.
+func moved(c changes.Binding) bool {
+	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
+		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After))
+}
+
+// PlacementChanged is told of a placement whose spec changed, or whose deletion began. It wakes the objects of the kinds
+// that the placement selects.
+func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
+	s.wants.refresh()
+	s.wakeBehind(func() (keys []key) {
+		for _, p := range []hubv1.PlacementObject{c.Before, c.After} {
+			if p != nil {
+				keys = append(keys, s.selectedBy(p)...)
+			}
+		}
+		return keys
 	})
 }
 
-// itself wakes the object of a binding.
-func itself[T hubv1.BindingObject](s *Scheduler) func(context.Context, T, queue) {
-	return func(_ context.Context, b T, q queue) { s.add(q, hubv1.ObjectOf(b)) }
+// OverridePolicyChanged is told of an override policy whose spec changed, or whose deletion began. It wakes the objects
+// of the kinds that the policy speaks of, if it excludes clusters.
+func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
+	s.wakeBehind(func() (keys []key) {
+		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
+			if p != nil {
+				keys = append(keys, s.excludedBy(p)...)
+			}
+		}
+		return keys
+	})
+}
+
+// NamespaceChanged is told of a namespace whose labels changed. It wakes the objects of the namespace.
+func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
+	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
+}
+
+// ClusterChanged is told of every change of a cluster. If somebody changed it, it wakes all objects that have a binding.
+func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
+	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
+		s.wakeBehind(func() []key { return s.bound(ctx) })
+	} else if _, q := s.leading(); q != nil {
+		s.clusterMoved(ctx, c.Before, c.After, q)
+	}
+}
+
+// wakeBehind queues objects of which there may be many behind those that change themselves: somebody waits for these.
+func (s *Scheduler) wakeBehind(keys func() []key) {
+	if _, q := s.leading(); q != nil {
+		s.addBehind(q, keys()...)
+	}
 }
 
 // add queues objects that somebody waits for.
@@ -75,11 +113,6 @@ func (s *Scheduler) add(q queue, keys ...key) {
 	for _, k := range keys {
 		q.Add(k)
 	}
-}
-
-// behind wakes objects of which there may be many behind those that change themselves: somebody waits for these.
-func behind[T client.Object](s *Scheduler, keys func(context.Context, T) []key) func(context.Context, T, queue) {
-	return func(ctx context.Context, o T, q queue) { s.addBehind(q, keys(ctx, o)...) }
 }
 
 func (s *Scheduler) addBehind(q queue, keys ...key) {
@@ -91,14 +124,6 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 // have been decided on.
 func addUncounted(q queue, keys ...key) {
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
-}
-
-// bindingMoved leaves out the rows, unless one of them may end a withdrawal.
-func bindingMoved[T hubv1.BindingObject](before, after T) bool {
-	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
-		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-		len(before.GetFinalizers()) != len(after.GetFinalizers()) ||
-		!maps.Equal(withdrawnRows(before), withdrawnRows(after)) || !maps.Equal(rowsOfEviction(before), rowsOfEviction(after))
 }
 
 // rowsOfEviction is what an eviction waits for: the rows without what does not matter to it. Nil if nothing is
@@ -128,34 +153,18 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// specMoved is true also for another object of the same name: if the watch missed the end of the first, the second
-// comes as its change.
-func specMoved[T client.Object](before, after T) bool {
-	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
-}
-
-// clusterChanged is true if somebody has changed what decisions see of a cluster.
-func clusterChanged(before, after *hubv1.MemberCluster) bool {
-	return before.UID != after.UID || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels)
-}
-
-// clusterMoved wakes the objects that a cluster concerns of which its status says something else, unless they wake
-// because somebody changed it.
-func (s *Scheduler) clusterMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
-	before, after := e.ObjectOld, e.ObjectNew
-	switch {
-	case clusterChanged(before, after):
-	case decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)):
-		addUncounted(q, s.bound(ctx, after)...)
-	default:
-		s.factsMoved(ctx, e, q)
+// clusterMoved wakes the objects that a cluster concerns of which its status says something else.
+func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
+	if decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
+		addUncounted(q, s.bound(ctx)...)
+		return
 	}
+	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
 // factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the
 // rules that exclude clusters for them, read what its nodes and version are, when that changes.
-func (s *Scheduler) factsMoved(ctx context.Context, e event.TypedUpdateEvent[*hubv1.MemberCluster], q queue) {
-	before, after := decide.ClusterOf(e.ObjectOld), decide.ClusterOf(e.ObjectNew)
+func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
 	}
@@ -215,25 +224,13 @@ func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting keeps how many objects each cluster gets, from before the first decision on.
-func (s *Scheduler) counting(c cache.Cache) source.TypedSource[key] {
-	return source.TypedFunc[key](func(ctx context.Context, _ queue) error {
-		for _, kind := range []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-			informer, err := c.GetInformer(ctx, kind)
-			if err != nil {
-				return fmt.Errorf("counting the objects of clusters: %w", err)
-			}
-			handler, err := informer.AddEventHandler(s.counts.bindings(&s.limits.drains))
-			if err != nil {
-				return fmt.Errorf("counting the objects of clusters: %w", err)
-			}
-			if !toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
-				return ctx.Err()
-			}
-		}
-		s.counts.complete.Store(true)
-		return nil
-	})
+// counting waits until all bindings are counted, which no decision precedes.
+func (s *Scheduler) counting(ctx context.Context, _ queue) error {
+	if !s.counts.await(ctx) {
+		return ctx.Err()
+	}
+	s.counts.complete.Store(true)
+	return nil
 }
 
 // steady is what decisions see of a cluster and does not change by itself, as its nodes do.
@@ -245,21 +242,19 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 }
 
 // selectedBy returns the objects of the kinds that a placement selects.
-func selectedBy[T hubv1.PlacementObject](s *Scheduler) func(context.Context, T) []key {
-	return func(_ context.Context, p T) []key {
-		var keys []key
-		for _, gk := range s.wants.kinds(p) {
-			keys = append(keys, s.objects(gk, p.GetNamespace())...)
-		}
-		return keys
+func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
+	var keys []key
+	for _, gk := range s.wants.kinds(p) {
+		keys = append(keys, s.objects(gk, p.GetNamespace())...)
 	}
+	return keys
 }
 
 // inNamespace returns the objects of a namespace.
-func (s *Scheduler) inNamespace(_ context.Context, ns *corev1.Namespace) []key {
+func (s *Scheduler) inNamespace(namespace string) []key {
 	var keys []key
 	for gk := range s.wants.current() {
-		keys = append(keys, s.objects(gk, ns.Name)...)
+		keys = append(keys, s.objects(gk, namespace)...)
 	}
 	return keys
 }
@@ -280,7 +275,7 @@ func (s *Scheduler) objects(gk schema.GroupKind, namespace string) []key {
 }
 
 // bound returns every object that has a binding.
-func (s *Scheduler) bound(ctx context.Context, _ *hubv1.MemberCluster) []key {
+func (s *Scheduler) bound(ctx context.Context) []key {
 	return s.boundOf(ctx, func(key) bool { return true })
 }
 
@@ -300,8 +295,8 @@ func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	return keys
 }
 
-// templateSource keeps the queue for the changes of templates, which begin before this replica leads.
-func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
+// begin keeps the queue for changes, which begin before this replica leads, and queues every object that there is.
+func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Lock()
 	s.lead.ctx, s.lead.queue = ctx, q
 	s.lead.mu.Unlock()
@@ -310,6 +305,7 @@ func (s *Scheduler) templateSource(ctx context.Context, q queue) error {
 	for gk := range s.wants.current() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
 	}
+	s.addBehind(q, s.bound(ctx)...)
 	return nil
 }
 

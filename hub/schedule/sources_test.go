@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -24,7 +24,8 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 	defer q.ShutDown()
 	many := []key{{Kind: "Widget", Name: "a"}, {Kind: "Widget", Name: "b"}}
 	s := New(Options{})
-	behind(s, func(context.Context, *hubv1.MemberCluster) []key { return many })(t.Context(), &hubv1.MemberCluster{}, q)
+	s.lead = lead{ctx: t.Context(), queue: q}
+	s.wakeBehind(func() []key { return many })
 	changed := key{Kind: "Widget", Name: "c"}
 	q.Add(changed)
 	for i := range 3 {
@@ -63,36 +64,39 @@ func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 	before.Generation, before.Labels = 1, map[string]string{"tier": "gold"}
 	before.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
 	for name, test := range map[string]struct {
-		change  func(*hubv1.MemberCluster)
-		changed bool
-		woken   int
+		change func(*hubv1.MemberCluster)
+		woken  int
+		// waits is true if removals wait until the objects have been decided on.
+		waits bool
 	}{
-		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, false, 3},
+		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, 3, false},
 		"it is lost and said to be unreachable": {func(c *hubv1.MemberCluster) {
 			c.Status.Conditions[0].Status = metav1.ConditionFalse
 			c.Status.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
-		}, false, 3},
+		}, 3, false},
 		"it answers and has a taint": {func(c *hubv1.MemberCluster) {
 			c.Status.Taints = []corev1.Taint{{Key: "slow", Effect: corev1.TaintEffectNoExecute}}
-		}, false, 3},
-		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, true, 0},
-		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, true, 0},
-		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, true, 0},
-		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, true, 0},
-		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, false, 0},
+		}, 3, false},
+		"somebody labels it":                {func(c *hubv1.MemberCluster) { c.Labels["tier"] = "silver" }, 3, true},
+		"somebody changes its spec":         {func(c *hubv1.MemberCluster) { c.Generation++ }, 3, true},
+		"somebody changes it as it is lost": {func(c *hubv1.MemberCluster) { c.Generation++; c.Status.Conditions = nil }, 3, true},
+		"another one has its name":          {func(c *hubv1.MemberCluster) { c.UID = "other" }, 3, true},
+		"its last contact was later":        {func(c *hubv1.MemberCluster) { c.ResourceVersion = "2" }, 0, false},
 	} {
 		after, q := before.DeepCopy(), &behinds{}
 		test.change(after)
-		if changed := clusterChanged(before, after); changed != test.changed {
-			t.Errorf("%s: somebody changed it: %t, want %t", name, changed, test.changed)
+		s := &Scheduler{
+			removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: threeBindings{}},
+			lead: lead{ctx: t.Context(), queue: q},
 		}
-		s := &Scheduler{removals: removals{pending: pending{clock: clock.RealClock{}}}, Options: Options{Client: threeBindings{}}}
-		s.clusterMoved(t.Context(), event.TypedUpdateEvent[*hubv1.MemberCluster]{ObjectOld: before, ObjectNew: after}, q)
+		feed := changes.NewFeed()
+		feed.Clusters.On(changes.All, s.ClusterChanged)
+		feed.Clusters.Handler(t.Context()).OnUpdate(before, after)
 		if q.n != test.woken {
 			t.Errorf("%s: %d objects wake, want %d", name, q.n, test.woken)
 		}
-		if s.removals.pending.until(time.Now()) {
-			t.Errorf("%s: removals wait for these objects", name)
+		if waits := s.removals.pending.until(time.Now()); waits != test.waits {
+			t.Errorf("%s: removals wait for these objects: %t, want %t", name, waits, test.waits)
 		}
 	}
 }

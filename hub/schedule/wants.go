@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
@@ -64,25 +65,14 @@ func (*wants) NeedLeaderElection() bool { return false }
 
 // Start keeps the wanted kinds until ctx ends.
 func (w *wants) Start(ctx context.Context) error {
-	policies := toolscache.ResourceEventHandlerFuncs{AddFunc: w.added, UpdateFunc: w.updated, DeleteFunc: func(any) { w.refresh() }}
-	definitions := toolscache.ResourceEventHandlerFuncs{AddFunc: w.defined, UpdateFunc: func(_, o any) { w.defined(o) }}
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(definitionKind)
-	for _, i := range []struct {
-		kind    client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{&hubv1.Placement{}, policies}, {&hubv1.ClusterPlacement{}, policies},
-		{&hubv1.ResourceBinding{}, policies}, {&hubv1.ClusterResourceBinding{}, policies},
-		{definition, definitions},
-	} {
-		informer, err := w.cache.GetInformer(ctx, i.kind)
-		if err != nil {
-			return fmt.Errorf("watching %T for wanted kinds: %w", i.kind, err)
-		}
-		if _, err := informer.AddEventHandler(i.handler); err != nil {
-			return fmt.Errorf("watching %T for wanted kinds: %w", i.kind, err)
-		}
+	informer, err := w.cache.GetInformer(ctx, definition)
+	if err != nil {
+		return fmt.Errorf("watching definitions for wanted kinds: %w", err)
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: w.defined, UpdateFunc: func(_, o any) { w.defined(o) }}); err != nil {
+		return fmt.Errorf("watching definitions for wanted kinds: %w", err)
 	}
 	expand := time.NewTicker(expandEvery)
 	defer expand.Stop()
@@ -142,21 +132,12 @@ func (w *wants) lookAgain() {
 	w.templates.Retry(moved)
 }
 
-func (w *wants) added(o any) {
-	if b, ok := o.(hubv1.BindingObject); ok && w.current().Has(hubv1.ObjectOf(b).GroupKind()) {
+// bindingChanged is told of every change of a binding, which is for one kind for ever.
+func (w *wants) bindingChanged(c changes.Binding) {
+	if c.Before == nil && w.current().Has(hubv1.ObjectOf(c.After).GroupKind()) || c.Parts&changes.Any != 0 {
 		return
 	}
 	w.refresh()
-}
-
-func (w *wants) updated(before, after any) {
-	a, ok := after.(hubv1.PlacementObject)
-	if !ok {
-		return // a binding is for one kind for ever
-	}
-	if b, ok := before.(hubv1.PlacementObject); !ok || b.GetGeneration() != a.GetGeneration() {
-		w.refresh()
-	}
 }
 
 // current are the kinds that are wanted now.

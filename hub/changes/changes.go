@@ -1,0 +1,160 @@
+// Package changes tells the parts of the hub what changed in the hub's own bindings, policies, clusters and namespaces.
+//
+// Each kind has one informer handler. It compares an object before and after an event once, and tells the change to all
+// who asked for one of the parts that changed. They are told one after the other, in the order in which they asked, so
+// none of them may wait. Every replica tells from its start on, whether it leads or not.
+//
+// Package hub says who asks for what. It is not decided here what a change means for anybody.
+package changes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// Change is one event of an object.
+type Change[T client.Object] struct {
+	// Before and After are the object; they are shared and must not be changed. Before is the zero value for an addition,
+	// After for a deletion.
+	Before, After T
+	// Initial is true for an addition of the first list, which is no news.
+	Initial bool
+	// Parts are those that changed.
+	Parts Parts
+}
+
+// Changes of the kinds.
+type (
+	Binding        = Change[hubv1.BindingObject]
+	Placement      = Change[hubv1.PlacementObject]
+	OverridePolicy = Change[hubv1.OverridePolicyObject]
+	Cluster        = Change[*hubv1.MemberCluster]
+	Namespace      = Change[*corev1.Namespace]
+)
+
+// Feed is the changes of all kinds.
+type Feed struct {
+	Bindings         *Kind[hubv1.BindingObject]
+	Placements       *Kind[hubv1.PlacementObject]
+	OverridePolicies *Kind[hubv1.OverridePolicyObject]
+	Clusters         *Kind[*hubv1.MemberCluster]
+	Namespaces       *Kind[*corev1.Namespace]
+}
+
+// NewFeed returns a Feed for which nobody has asked.
+func NewFeed() *Feed {
+	return &Feed{
+		Bindings: &Kind[hubv1.BindingObject]{
+			kinds: []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}}, compare: compareBindings,
+		},
+		Placements: &Kind[hubv1.PlacementObject]{
+			kinds: []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}}, compare: compareMeta[hubv1.PlacementObject],
+		},
+		OverridePolicies: &Kind[hubv1.OverridePolicyObject]{
+			kinds: []client.Object{&hubv1.OverridePolicy{}, &hubv1.ClusterOverridePolicy{}}, compare: compareMeta[hubv1.OverridePolicyObject],
+		},
+		Clusters:   &Kind[*hubv1.MemberCluster]{kinds: []client.Object{&hubv1.MemberCluster{}}, compare: compareClusters},
+		Namespaces: &Kind[*corev1.Namespace]{kinds: []client.Object{&corev1.Namespace{}}, compare: compareMeta[*corev1.Namespace]},
+	}
+}
+
+// Watch begins to tell. All who ask have asked by then. The context of those who are told ends with ctx.
+func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
+	for _, watch := range []func(context.Context, cache.Informers) error{
+		f.Bindings.watch, f.Placements.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
+	} {
+		if err := watch(ctx, informers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kind is the changes of one kind, or of two that differ in their scope alone.
+type Kind[T client.Object] struct {
+	kinds   []client.Object
+	compare func(before, after T) Parts
+	asked   []asked[T]
+
+	mu   sync.Mutex
+	told []toolscache.InformerSynced // one for each of kinds
+}
+
+type asked[T client.Object] struct {
+	parts Parts
+	f     func(context.Context, Change[T])
+}
+
+// On registers a function that is told of changes of these parts. To be called before Watch.
+func (k *Kind[T]) On(parts Parts, f func(context.Context, Change[T])) {
+	k.asked = append(k.asked, asked[T]{parts, f})
+}
+
+// Told is true once the first list was told.
+func (k *Kind[T]) Told() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, told := range k.told {
+		if !told() {
+			return false
+		}
+	}
+	return len(k.told) == len(k.kinds)
+}
+
+// Await waits until the first list was told. It is false if ctx ends before.
+func (k *Kind[T]) Await(ctx context.Context) bool {
+	return toolscache.WaitForCacheSync(ctx.Done(), k.Told)
+}
+
+func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
+	for _, kind := range k.kinds {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", kind, err)
+		}
+		registration, err := informer.AddEventHandler(k.Handler(ctx))
+		if err != nil {
+			return fmt.Errorf("watching %T on the hub: %w", kind, err)
+		}
+		k.mu.Lock()
+		k.told = append(k.told, registration.HasSynced)
+		k.mu.Unlock()
+	}
+	return nil
+}
+
+// Handler takes events of an informer.
+func (k *Kind[T]) Handler(ctx context.Context) toolscache.ResourceEventHandler {
+	as := func(obj any) T {
+		t, _ := scopes.Last(obj).(T)
+		return t
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			k.tell(ctx, Change[T]{After: as(obj), Initial: initial, Parts: Added})
+		},
+		UpdateFunc: func(before, after any) {
+			b, a := as(before), as(after)
+			k.tell(ctx, Change[T]{Before: b, After: a, Parts: Any | k.compare(b, a)})
+		},
+		DeleteFunc: func(obj any) { k.tell(ctx, Change[T]{Before: as(obj), Parts: Deleted}) },
+	}
+}
+
+func (k *Kind[T]) tell(ctx context.Context, c Change[T]) {
+	for _, a := range k.asked {
+		if c.Parts&a.parts != 0 {
+			a.f(ctx, c)
+		}
+	}
+}
