@@ -1,19 +1,22 @@
 // Package hub is the composition root: it lists every controller of the hub and puts the two sides of each member
 // together. It is the one place that sees both the doors and what is behind them.
 //
-//	member/connect  keeps the links             hub/membership  MemberClusters: facts and conditions
-//	member/observe  watches what was sent       hub/templates   the hub's own objects of the selected kinds
-//	member/apply    writes and withdraws        hub/schedule    object + policies + clusters -> binding spec
-//	                                            hub/dispatch    binding -> one member, a queue for each
+//	member/connect  keeps the links             hub/identity    which hub this is, and its key for digests of Secrets
+//	member/observe  watches what was sent       hub/changes     what changed in bindings, policies, clusters, namespaces
+//	member/apply    writes and withdraws        hub/catalog     how the hub's definitions read objects
+//	member/children finds what copies made      hub/templates   the hub's own objects of the selected kinds
+//	member/copies   lists copies                hub/membership  MemberClusters: facts and conditions
+//	member/served   knows the kinds             hub/schedule    object + policies + clusters -> binding spec
+//	member/tokens   makes and revokes tokens    hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  what placements and override policies come to
 //	                                            hub/epochs      how a restored hub tells newer copies
-//	member/tokens   makes and revokes the hub's tokens
-//	member/children finds what copies made      hub/shard       which replica works on which member
+//	                                            hub/shard       which replica works on which member, and who writes
 //	                                            hub/memberview  what users may see of members
 //	                                            hub/admission   which policies the hub takes
 //	                                            hub/certificate by which the API server knows who reviews them
 //	                                            hub/protect     what the API server does not delete without being told
+//	                                            hub/eventlog    the hub's events in its log
 //
 // Run makes the parts (process.go, parts.go), says who wakes whom (wakes.go) and starts the manager.
 package hub

@@ -55,7 +55,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	leases := rest.CopyConfig(config) // without the guard of the lead, which rests on the coordinator's own writes
 	leases.QPS = -1
 	p.coordinator, err = shard.New(shard.Options{
-		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(), Informers: p.mgr.GetCache(),
+		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(),
 		HangUp: p.links.Remove, Annotations: p.views.Annotations(), Logger: p.mgr.GetLogger().WithName("shard"),
 	})
 	if err != nil {

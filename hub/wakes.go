@@ -55,6 +55,7 @@ func (p *parts) followPolicies() {
 	overrides.On(changes.All, p.policies.OverridePolicyChanged)
 
 	clusters := p.changes.Clusters
+	clusters.On(lifetime, p.coordinator.ClusterChanged)
 	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
 	clusters.On(changes.Facts|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
 	clusters.On(changes.All, p.scheduler.ClusterChanged)

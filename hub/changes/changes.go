@@ -67,7 +67,7 @@ func NewFeed() *Feed {
 	}
 }
 
-// Watch begins to tell. All who ask have asked by then. The context of those who are told ends with ctx.
+// Watch begins to tell. All who ask have asked by then. A kind for which nobody has asked is not watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
 		f.Bindings.watch, f.Placements.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
@@ -117,6 +117,9 @@ func (k *Kind[T]) Await(ctx context.Context) bool {
 }
 
 func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
+	if len(k.asked) == 0 {
+		return nil
+	}
 	for _, kind := range k.kinds {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {

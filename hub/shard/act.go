@@ -10,14 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// watch fills the book and follows the MemberClusters.
+// ClusterChanged is told of a MemberCluster that comes or goes.
+func (c *Coordinator) ClusterChanged(context.Context, changes.Cluster) { c.poke() }
+
+// watch fills the book.
 func (c *Coordinator) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.watching, 0, informers.WithNamespace(c.opts.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = leaseLabel }))
@@ -30,17 +33,8 @@ func (c *Coordinator) watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching Leases: %w", err)
 	}
-	clusters, err := c.opts.Informers.GetInformer(ctx, &hubv1.MemberCluster{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching MemberClusters: %w", err)
-	}
-	if _, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.poke() }, DeleteFunc: func(any) { c.poke() },
-	}); err != nil {
-		return fmt.Errorf("watching MemberClusters: %w", err)
-	}
 	factory.StartWithContext(ctx)
-	if !toolscache.WaitForCacheSync(ctx.Done(), registered.HasSynced, clusters.HasSynced) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
 		return fmt.Errorf("watching Leases: %w", ctx.Err())
 	}
 	return nil

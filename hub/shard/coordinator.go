@@ -36,7 +36,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -49,9 +48,8 @@ type Options struct {
 	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other process may have it,
 	// but one that has ended: its Leases are deleted at the start. Random if empty.
 	Identity string
-	// Members are the MemberClusters: reader and events of the hub's cache.
-	Members   client.Reader
-	Informers cache.Informers
+	// Members reads the MemberClusters from the hub's cache.
+	Members client.Reader
 	// HangUp ends the work on a member. When it returns nothing more is sent there.
 	HangUp func(member string)
 	// Annotations of the peer Lease: what others shall know of this replica.

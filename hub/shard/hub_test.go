@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -103,10 +104,15 @@ func (w *world) start(name string) *replica {
 		})
 	})
 	c, err := New(Options{
-		Config: config, Namespace: w.namespace, Identity: name, Members: w.cache, Informers: w.cache,
+		Config: config, Namespace: w.namespace, Identity: name, Members: w.cache,
 		HangUp: func(string) {},
 	})
 	if err != nil {
+		w.t.Fatal(err)
+	}
+	feed := changes.NewFeed()
+	feed.Clusters.On(changes.Added|changes.Deleted, c.ClusterChanged)
+	if err := feed.Watch(w.t.Context(), w.cache); err != nil {
 		w.t.Fatal(err)
 	}
 	c.OnChange(func(member string) { w.alone(r, member) })
