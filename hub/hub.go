@@ -75,8 +75,8 @@ type Options struct {
 	ProtectedCopies int
 }
 
-// The chart makes the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret, which has the certificate
-// of webhook and metrics.
+// The chart makes the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret. The Secret has the
+// certificate of webhook and metrics.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"

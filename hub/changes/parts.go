@@ -14,6 +14,7 @@ import (
 // Parts are parts of an object that change.
 type Parts uint
 
+// The parts.
 const (
 	// Added and Deleted have no other parts beside them.
 	Added Parts = 1 << iota

@@ -29,7 +29,8 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources give the controller its queue. Changes queue keys from then on, see BindingChanged and the functions after it.
+// sources give the controller its queue. Changes queue keys from then on: see BindingChanged and the functions after
+// it.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
@@ -59,8 +60,8 @@ func moved(c changes.Binding) bool {
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After))
 }
 
-// PlacementChanged is told of a placement whose spec changed, or whose deletion began. It wakes the objects of the kinds
-// that the placement selects.
+// PlacementChanged is told of a placement whose spec changed, or whose deletion began. It wakes the objects of the
+// kinds that the placement selects.
 func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	s.wants.refresh()
 	s.wakeBehind(func() (keys []key) {
@@ -91,7 +92,7 @@ func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is told of every change of a cluster. If somebody changed it, it wakes all objects that have a binding.
+// ClusterChanged is told of every change of a cluster. If its spec or labels changed, all objects with a binding wake.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })

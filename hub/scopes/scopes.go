@@ -1,7 +1,7 @@
 // Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones
 // first, then those of the cluster. It also reads the facts that decide on the objects of a namespace, and whether
-// the hub runs workloads. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed.
-// Last reads the object of an informer's event, of whatever kind.
+// the hub runs workloads. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be
+// changed. Last reads the object of an informer's event, of whatever kind.
 package scopes
 
 import (

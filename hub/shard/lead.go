@@ -21,8 +21,8 @@ const (
 // ErrUnsure is why a write was not sent.
 var ErrUnsure = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
-// Lead is what a process knows of its lead. It keeps the process from writing after it lost the lead without noticing: a
-// process that was stopped and resumed has old writes at hand, and learns only later that another process leads. A
+// Lead is what a process knows of its lead. It keeps the process from writing after it lost the lead without noticing.
+// A process that was stopped and resumed has old writes at hand, and learns only later that another process leads. A
 // process that has never led is not held back.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which goes on while the process is stopped

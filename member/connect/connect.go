@@ -90,8 +90,8 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the kinds of which a cluster is asked whether it serves them. kinds returns nil while they are not known;
-// Look is to be called once they are. To be called before Ensure.
+// LookFor sets the kinds of which a cluster is asked whether it serves them. kinds returns nil while they are not
+// known; Look is to be called once they are. To be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
 // OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when

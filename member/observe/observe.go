@@ -43,8 +43,8 @@ type Options struct {
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Conventions are those of a kind; unset means none. It must answer from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings are those of an object's placement, the same pointer as long as they are the same; unset means that there are
-	// none. It must answer from memory: it is asked at every event.
+	// Settings are those of an object's placement, the same pointer as long as they are the same; unset means that there
+	// are none. It must answer from memory: it is asked at every event.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// gather is how long changed settings wait for others of the same kind: a change of a placement comes as one of each of
-	// its objects.
+	// gather is how long changed settings wait for others of the same kind: a change of a placement comes as one of each
+	// of its objects.
 	gather = time.Second
 	// mostReread objects of a kind are asked for one by one in such a time.
 	mostReread = 50
@@ -23,8 +23,8 @@ const (
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind that are to be read by other settings. Of an object only its observation is kept, so
-// that it has to be asked for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant
+// rereads are the objects of a kind that are to be read by other settings. Of an object only its observation is kept,
+// so that it has to be asked for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant
 // with many does not hold up the others. For the rest the kind is listed: the first time at once, and then once in
 // relistEvery.
 type rereads struct {
