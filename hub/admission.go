@@ -32,7 +32,7 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
 	}
 	reviewer := admission.New(admission.Options{
-		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Values, Readable: policystatus.Readable,
+		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: policystatus.Readable,
 		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {

@@ -41,7 +41,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/turns"
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement"
 )
 
@@ -79,7 +79,7 @@ type Options struct {
 	Mapper    meta.RESTMapper
 	Templates Templates
 	// Schema is what the hub's API server says of the values of a kind; nil if that cannot be had.
-	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema
+	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
 	// Readable says what is wrong with a placement, whatever it selects.
 	Readable func(hubv1.PlacementObject) error
 	// DeniedMetadataPrefixes are as in overrides.Prepare.

@@ -33,7 +33,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/admission"
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 var widget = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
@@ -143,15 +143,15 @@ func (h *hub) reviewer() *admission.Reviewer {
 		},
 	}).Build()
 	secret := corev1.SchemeGroupVersion.WithKind("Secret")
-	schemas := map[schema.GroupVersionKind]*values.Schema{}
+	schemas := map[schema.GroupVersionKind]*openapi.Schema{}
 	for gvk, raw := range map[schema.GroupVersionKind]string{widget: widgetSchema, secret: secretSchema} {
 		var err error
-		schemas[gvk], err = values.Parse([]byte(raw), gvk)
+		schemas[gvk], err = openapi.Parse([]byte(raw), gvk)
 		h.must(err)
 	}
 	return admission.New(admission.Options{
 		Client: c, Mapper: &failing{RESTMapper: mapper, err: h.unmapped}, Templates: h,
-		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *values.Schema { return schemas[gvk] },
+		Schema: func(_ context.Context, gvk schema.GroupVersionKind) *openapi.Schema { return schemas[gvk] },
 		Readable: func(p hubv1.PlacementObject) error {
 			if p.PlacementSpec().Clusters.Expression == "(" {
 				return errors.New("spec.clusters.expression: it cannot be read")

@@ -21,7 +21,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/scopes"
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/replicas"
 	"github.com/hanse-dev/hanse/tenancy"
@@ -306,7 +306,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	if len(faults) == 0 {
 		return
 	}
-	before := sets.New[values.Fault]()
+	before := sets.New[openapi.Fault]()
 	if result, err := prepared.Render(t.clusters[name], without, divided); err == nil {
 		before.Insert(kind.Faults(result.Manifest.Object)...)
 	}
@@ -355,7 +355,7 @@ func (t *trial) failed(where string, err error, without func() error) {
 
 // shown is a fault without a value or a key that is not the policy's. An expression may choose the keys of a map, and
 // put the value of a field there.
-func (t *trial) shown(f values.Fault, gk schema.GroupKind) string {
+func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {
 		literals = nil
@@ -384,8 +384,8 @@ func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) error {
 	return nil
 }
 
-func literalFaults(kind *values.Schema, rule *hubv1.OverrideRule) []values.Fault {
-	var out []values.Fault
+func literalFaults(kind *openapi.Schema, rule *hubv1.OverrideRule) []openapi.Fault {
+	var out []openapi.Fault
 	if rule.MergePatch != nil {
 		if patch, ok := decoded(rule.MergePatch.Raw); ok {
 			out = append(out, kind.FaultsAt("", patch, true)...)
@@ -410,5 +410,5 @@ func literals(spec *hubv1.OverridePolicySpec) sets.Set[string] {
 	if err != nil {
 		return nil
 	}
-	return values.Literals(raw)
+	return openapi.Literals(raw)
 }

@@ -11,7 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/tenancy"
 )
@@ -96,7 +96,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, guilty)
 	}
-	told := values.Fault(m).Told(known)
+	told := openapi.Fault(m).Told(known)
 	message := told.Message
 	if told.Value != "" {
 		message += ", not " + told.Value
@@ -131,7 +131,7 @@ func literals(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) sets
 				continue
 			}
 			if raw, err := json.Marshal(rule); err == nil {
-				return values.Literals(raw)
+				return openapi.Literals(raw)
 			}
 		}
 	}

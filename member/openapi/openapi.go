@@ -1,64 +1,90 @@
-// Package openapi finds the schema of one kind in the OpenAPI v3 document that an API server publishes for a group and
-// version. What is read of it is up to whoever asks: member/fields keeps names, member/values what values may be.
+// Package openapi keeps the schema of one kind and compares objects with it: which of their fields it does not have, and
+// which of their values it does not take.
+//
+// The schema is the one that an API server publishes in the OpenAPI v3 document of the kind's group and version, for
+// built-in kinds and for custom ones alike. So one check serves the hub's objects and their copies on members.
+//   - Parts of a schema that are equal are kept once, and descriptions are not kept.
+//   - A check leaves open what the schema leaves open: it is better to let a server refuse than to refuse in its place.
+//     A null is taken everywhere. The server judges formats of strings and rules in CEL.
+//   - The checks do not look into apiVersion, kind and metadata, which are the same for every kind.
+//
+// It talks to no server; member/served keeps the schemas.
 package openapi
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
+	"regexp"
 	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sync"
 )
 
-// ErrNoSchema means that the document has no schema of the kind.
-var ErrNoSchema = errors.New("the document has no schema of the kind")
-
-// MostDepth is how deep a schema is read: whoever publishes it writes it as they like.
-const MostDepth = 200
-
-// Components are the named schemas of a document. They are decoded one by one, by those who need them.
-type Components map[string]json.RawMessage
-
-// Read returns the components of a document, and the name of the one that is the schema of the kind. The error is
-// ErrNoSchema, or says that the document cannot be read.
-func Read(raw []byte, gvk schema.GroupVersionKind) (all Components, kind string, err error) {
-	var document struct {
-		Components struct {
-			Schemas Components `json:"schemas"`
-		} `json:"components"`
-	}
-	if err := json.Unmarshal(raw, &document); err != nil {
-		return nil, "", fmt.Errorf("reading an OpenAPI document: %w", err)
-	}
-	for name, raw := range document.Components.Schemas {
-		var e struct {
-			Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
-		}
-		if json.Unmarshal(raw, &e) == nil && slices.Contains(e.Kinds, gvk) {
-			return document.Components.Schemas, name, nil
-		}
-	}
-	return nil, "", fmt.Errorf("%w %s", ErrNoSchema, gvk)
+// Schema describes the value at one place. Nil takes every value. Equal parts are shared, and a schema may contain
+// itself. A Schema does not change once it was read.
+type Schema struct {
+	types types // any of them; 0 is every type
+	// open is true if fields that are not named are taken, too. They are compared with values if that is set.
+	open   bool
+	names  []string  // of the fields, sorted
+	parts  []*Schema // of the fields, in the order of names
+	values *Schema
+	items  *Schema
+	rules  *rules // nil: none
 }
 
-// Referred is the name of the component that a $ref leads to.
-func Referred(ref string) string { return strings.TrimPrefix(ref, "#/components/schemas/") }
-
-// Additional is a value of additionalProperties: a schema, or true or false.
-type Additional[E any] struct {
-	// Allowed is false for false alone.
-	Allowed bool
-	// Element is nil if no schema is given.
-	Element *E
+// rules are the demands on a value beyond its type and fields.
+type rules struct {
+	required []string
+	enum     []string // as JSON
+	pattern  *pattern
+	bounds   *bounds
+	others   *others
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *Additional[E]) UnmarshalJSON(raw []byte) error {
-	if err := json.Unmarshal(raw, &a.Allowed); err == nil {
-		return nil
+// others are schemas of which the value has to fit all, any, exactly one, or not that one.
+type others struct {
+	all, any, one []*Schema
+	not           *Schema
+}
+
+// bounds of a number, a text, a list and a map, as OpenAPI writes them.
+type bounds struct {
+	Minimum          *float64 `json:"minimum,omitempty"`
+	Maximum          *float64 `json:"maximum,omitempty"`
+	ExclusiveMinimum bool     `json:"exclusiveMinimum,omitempty"`
+	ExclusiveMaximum bool     `json:"exclusiveMaximum,omitempty"`
+	MultipleOf       *float64 `json:"multipleOf,omitempty"`
+	MinLength        *int64   `json:"minLength,omitempty"`
+	MaxLength        *int64   `json:"maxLength,omitempty"`
+	MinItems         *int64   `json:"minItems,omitempty"`
+	MaxItems         *int64   `json:"maxItems,omitempty"`
+	UniqueItems      bool     `json:"uniqueItems,omitempty"`
+	MinProperties    *int64   `json:"minProperties,omitempty"`
+	MaxProperties    *int64   `json:"maxProperties,omitempty"`
+}
+
+// pattern is compiled when it is first needed.
+type pattern struct {
+	text string
+	once sync.Once
+	re   *regexp.Regexp // nil if it cannot be read
+}
+
+func (p *pattern) matches(s string) bool {
+	p.once.Do(func() { p.re, _ = regexp.Compile(p.text) })
+	return p.re == nil || p.re.MatchString(s)
+}
+
+// field returns the schema of a field; false if there is no such field.
+func (s *Schema) field(name string) (*Schema, bool) {
+	if i, ok := slices.BinarySearch(s.names, name); ok {
+		return s.parts[i], true
 	}
-	a.Allowed = true
-	return json.Unmarshal(raw, &a.Element)
+	return s.values, s.open
 }
+
+func (s *Schema) declares(name string) bool {
+	_, ok := slices.BinarySearch(s.names, name)
+	return ok
+}
+
+// takes reports whether values of this type may be taken.
+func (s *Schema) takes(t types) bool { return s.types == 0 || s.types&t != 0 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -14,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/answer"
-	"github.com/hanse-dev/hanse/member/fields"
 	"github.com/hanse-dev/hanse/member/openapi"
-	"github.com/hanse-dev/hanse/member/values"
 )
 
 const (
@@ -33,12 +32,12 @@ const (
 // largestDocument is that of a group and version: the core group's has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
-// document is what is known of the schema of one kind, reduced to a T. Its fields are guarded by Kinds.mu, but not
-// while a request is under way.
-type document[T any] struct {
+// document is what is known of the schema of one kind. Its fields are guarded by Kinds.mu, but not while a request is
+// under way.
+type document struct {
 	turn chan struct{} // held by whoever asks the member
 
-	schema *T // nil if none is known
+	schema *openapi.Schema // nil if none is known
 	etag   string
 	asked  time.Time     // zero before the first answer
 	holds  time.Duration // how long the answer holds
@@ -46,25 +45,16 @@ type document[T any] struct {
 	doubts, settled int
 }
 
-// current says whether the answer still holds.
-func (d *document[T]) current() bool {
+// current reports whether the answer still holds.
+func (d *document) current() bool {
 	return !d.asked.IsZero() && d.doubts == d.settled && time.Since(d.asked) < d.holds
 }
 
 // schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only
 // if what is known is in doubt, one request at a time per kind.
-func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
-	return settle(ctx, k, gvk, fieldSchemas, func(k *kind) *document[fields.Schema] { return &k.document })
-}
-
-// valuesOf returns what the schema of a kind says of values. It is asked for by itself, when an object needs it.
-func (k *Kinds) valuesOf(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema {
-	return settle(ctx, k, gvk, valueSchemas, func(k *kind) *document[values.Schema] { return &k.values })
-}
-
-func settle[T any](ctx context.Context, k *Kinds, gvk schema.GroupVersionKind, shared *sharedSchemas[T], of func(*kind) *document[T]) *T {
+func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	k.mu.Lock()
-	d := of(k.known(gvk))
+	d := &k.known(gvk).document
 	known, current := d.schema, d.current()
 	k.mu.Unlock()
 	if current {
@@ -82,12 +72,12 @@ func settle[T any](ctx context.Context, k *Kinds, gvk schema.GroupVersionKind, s
 	if asked.current() { // somebody else has asked meanwhile
 		return asked.schema
 	}
-	var now *T
+	var now *openapi.Schema
 	ctx, done := answer.Keep(answer.Within(ctx, largestDocument))
 	defer done()
 	raw, etag, err := k.download(ctx, gvk.GroupVersion(), asked.etag)
 	if err == nil {
-		now, err = shared.parse(raw, gvk)
+		now, err = schemas.parse(raw, gvk)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,18 +141,13 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// fieldSchemas and valueSchemas are those of all members, so that what many of them serve is read and kept once. They
-// are found by what was read, never by what a member says of it: no member can pass its schema on to another.
-var (
-	fieldSchemas = &sharedSchemas[fields.Schema]{read: fields.Parse, kept: map[schemaKey]weak.Pointer[fields.Schema]{}}
-	valueSchemas = &sharedSchemas[values.Schema]{read: values.Parse, kept: map[schemaKey]weak.Pointer[values.Schema]{}}
-)
+// schemas are those of all members, so that what many of them publish is read and kept once. They are found by what was
+// read, never by what a member says of it: no member can pass its schema on to another.
+var schemas sharedSchemas
 
-type sharedSchemas[T any] struct {
-	read func(raw []byte, gvk schema.GroupVersionKind) (*T, error)
-
+type sharedSchemas struct {
 	mu   sync.Mutex
-	kept map[schemaKey]weak.Pointer[T]
+	kept map[schemaKey]weak.Pointer[openapi.Schema]
 }
 
 type schemaKey struct {
@@ -170,7 +155,7 @@ type schemaKey struct {
 	kind     schema.GroupVersionKind
 }
 
-func (s *sharedSchemas[T]) parse(raw []byte, gvk schema.GroupVersionKind) (*T, error) {
+func (s *sharedSchemas) parse(raw []byte, gvk schema.GroupVersionKind) (*openapi.Schema, error) {
 	key := schemaKey{document: sha256.Sum256(raw), kind: gvk}
 	s.mu.Lock()
 	found := s.kept[key].Value()
@@ -178,16 +163,15 @@ func (s *sharedSchemas[T]) parse(raw []byte, gvk schema.GroupVersionKind) (*T, e
 	if found != nil {
 		return found, nil
 	}
-	found, err := s.read(raw, gvk)
+	found, err := openapi.Parse(raw, gvk)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for other, kept := range s.kept {
-		if kept.Value() == nil {
-			delete(s.kept, other)
-		}
+	maps.DeleteFunc(s.kept, func(_ schemaKey, kept weak.Pointer[openapi.Schema]) bool { return kept.Value() == nil })
+	if s.kept == nil {
+		s.kept = map[schemaKey]weak.Pointer[openapi.Schema]{}
 	}
 	s.kept[key] = weak.Make(found)
 	return found, nil

@@ -11,8 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/fields"
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 const (
@@ -28,9 +27,9 @@ const (
 func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string) {
 	gvk := manifest.GroupVersionKind()
 	sent := sentOf(manifest)
-	unknown := fields.Unknown(k.published(ctx, gvk), sent)
+	unknown := k.published(ctx, gvk).Unknown(sent)
 	if len(unknown) > 0 && k.mayHaveCome(gvk) {
-		unknown = fields.Unknown(k.schemaOf(ctx, gvk), sent)
+		unknown = k.schemaOf(ctx, gvk).Unknown(sent)
 	}
 	if len(unknown) == 0 {
 		return manifest, nil
@@ -41,22 +40,21 @@ func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (f
 	for _, path := range unknown {
 		unserved = append(unserved, path.String())
 	}
-	return fields.Without(manifest, unknown), unserved
+	return openapi.Without(manifest, unknown), unserved
 }
 
-// Values returns what the member's schema of a kind says of values; nil if the schema cannot be had, or the member has
-// no such kind.
-func (k *Kinds) Values(ctx context.Context, gvk schema.GroupVersionKind) *values.Schema {
+// Schema returns the member's schema of a kind; nil if it cannot be had, or the member has no such kind.
+func (k *Kinds) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	if k.isMissing(gvk) {
 		return nil
 	}
-	return k.valuesOf(ctx, gvk)
+	return k.schemaOf(ctx, gvk)
 }
 
 // Faults are the values of a manifest that the member's schema of its kind does not take.
-func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured) []values.Fault {
+func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured) []openapi.Fault {
 	gvk := manifest.GroupVersionKind()
-	faults := k.Values(ctx, gvk).Faults(manifest.Object)
+	faults := k.Schema(ctx, gvk).Faults(manifest.Object)
 	if len(faults) > 0 {
 		k.mu.Lock()
 		k.known(gvk).troubled = true
@@ -72,10 +70,10 @@ func (k *Kinds) Misfits(ctx context.Context, manifest *unstructured.Unstructured
 
 // DeclaredMisfits are Misfits without fields that the schema does not declare: these may be declared by another server.
 func (k *Kinds) DeclaredMisfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
-	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f values.Fault) bool { return f.Message == values.Undeclared }))
+	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f openapi.Fault) bool { return f.Message == openapi.Undeclared }))
 }
 
-func misfits(faults []values.Fault) []member.Misfit {
+func misfits(faults []openapi.Fault) []member.Misfit {
 	out := make([]member.Misfit, 0, len(faults))
 	for _, f := range faults {
 		out = append(out, member.Misfit(f))
@@ -95,12 +93,9 @@ func sentOf(manifest *unstructured.Unstructured) map[string]any {
 }
 
 // published returns the schema of a kind, and waits a moment for that of a definition which has just come.
-func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *fields.Schema {
-	if k.isMissing(gvk) {
-		return nil
-	}
-	s := k.schemaOf(ctx, gvk)
-	if s != nil || !k.fresh(gvk) {
+func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
+	s := k.Schema(ctx, gvk)
+	if s != nil || !k.fresh(gvk) || k.isMissing(gvk) {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
@@ -141,7 +136,7 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 }
 
 // askedAnew asks the member unless somebody else has just done so.
-func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *fields.Schema {
+func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {
 		d.doubts++

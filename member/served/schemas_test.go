@@ -189,6 +189,9 @@ func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 				if tt.want == nil && fitting != manifest {
 					t.Error("it is another manifest")
 				}
+				if faults := kinds.Faults(t.Context(), manifest); len(faults) != len(tt.want) {
+					t.Errorf("faults %v", faults)
+				}
 			}
 			if got := reads.Load(); got != tt.reads {
 				t.Errorf("%d reads, want %d", got, tt.reads)

@@ -1,9 +1,8 @@
 // Package served knows what one member serves: which resource serves a kind, with which fields, and when that changes.
 //
 //   - Which resource serves a kind is asked of the member's discovery, and kept.
-//   - Which fields a kind has is read from the member's OpenAPI v3 document of the group and version, for kinds in use
-//     alone, and kept as member/fields reduces it. Which values it takes is kept as member/values does, for kinds of
-//     which that is asked. Members that serve the same share it.
+//   - The schema of a kind in use is read from the member's OpenAPI v3 document of its group and version, and kept as
+//     member/openapi reduces it. Members that publish the same document share it.
 //   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only.
 //     One that comes, changes or goes makes what is known of its kinds doubtful and wakes those that wait for it;
 //     nothing is polled.
@@ -30,8 +29,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hanse-dev/hanse/kindwatch"
-	"github.com/hanse-dev/hanse/member/fields"
-	"github.com/hanse-dev/hanse/member/values"
 )
 
 // Options say how the member is asked and who is told. All are required.
@@ -77,15 +74,11 @@ type kind struct {
 	// changed is when the definition last came or changed, zero if that was not seen.
 	changed time.Time
 
-	document document[fields.Schema]
-	values   document[values.Schema]
+	document document
 }
 
 // doubt makes the next who asks for a schema ask the member.
-func (k *kind) doubt() {
-	k.document.doubts++
-	k.values.doubts++
-}
+func (k *kind) doubt() { k.document.doubts++ }
 
 // Resource is how a kind is served.
 type Resource struct {
@@ -133,10 +126,7 @@ func New(ctx context.Context, o Options) *Kinds {
 // known returns what is known of a kind, under k.mu.
 func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	if k.kinds[gvk] == nil {
-		k.kinds[gvk] = &kind{
-			document: document[fields.Schema]{turn: make(chan struct{}, 1)},
-			values:   document[values.Schema]{turn: make(chan struct{}, 1)},
-		}
+		k.kinds[gvk] = &kind{document: document{turn: make(chan struct{}, 1)}}
 	}
 	return k.kinds[gvk]
 }

@@ -1,12 +1,4 @@
-// Package fields finds in an object what a server's schema of its kind does not have, and so would refuse or drop
-// without a word.
-//
-// A schema is read from the OpenAPI v3 document of the kind's group and version, and only what the question needs is
-// kept: the names of fields, and where any name is allowed. Values, types and required fields are the server's to
-// judge. What a schema leaves open counts as known: it is better to let a server refuse than to refuse in its place.
-//
-// It talks to no server; member/served keeps the schemas.
-package fields
+package openapi
 
 import (
 	"maps"
@@ -16,25 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// Schema is what is known of the value at one place. Nil stands for a value that is not looked into: a scalar, or
-// anything. Parts that are equal are shared, and a schema may contain itself.
-type Schema struct {
-	names []string  // of the fields, sorted
-	parts []*Schema // of the fields, in the order of names
-	// open is true if fields that are not named are kept, too. They are not looked into.
-	open bool
-	// values is of the fields that are not named, if they are looked into; items is of the items of a list.
-	values, items *Schema
-}
-
-// field returns the schema of a field; false if it is not known.
-func (s *Schema) field(name string) (*Schema, bool) {
-	if i, ok := slices.BinarySearch(s.names, name); ok {
-		return s.parts[i], true
-	}
-	return s.values, s.open || s.values != nil
-}
 
 // Step is one step from a value to a part of it: into the field Name, or, if that is empty, to the item Index of a
 // list. A field that has no name cannot be declared, but may be sent: it has Field set.
@@ -72,9 +45,9 @@ func plain(name string) bool {
 	return name != ""
 }
 
-// Unknown returns the fields of an object that the schema of its kind does not have, in the order of their names; of a
-// field that is not known not its parts. The metadata is the same for every kind, and is not looked into.
-func Unknown(s *Schema, object map[string]any) []Path {
+// Unknown returns the fields of an object that the schema does not have, in the order of their names. It returns an
+// unknown field, but not the parts of it.
+func (s *Schema) Unknown(object map[string]any) []Path {
 	if s == nil {
 		return nil
 	}
@@ -109,7 +82,7 @@ func (f *finder) value(s *Schema, value any) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if s.items != nil {
+		if !s.takes(isObject) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {

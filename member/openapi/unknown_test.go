@@ -1,8 +1,7 @@
-package fields_test
+package openapi_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/hanse-dev/hanse/member/fields"
 	"github.com/hanse-dev/hanse/member/openapi"
 )
 
 var gadget = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
 
-// document is an OpenAPI document in which Gadgets have these properties. others are further components.
-func document(properties, others string) []byte {
+// withProperties is an OpenAPI document in which Gadgets have these properties. others are further components.
+func withProperties(properties, others string) []byte {
 	if others != "" {
 		others = "," + others
 	}
@@ -33,7 +31,7 @@ const (
 	closed    = `"spec":{"type":"object","properties":{"size":{"type":"integer"},"deep":{"type":"object","properties":{"name":{"type":"string"}}}}}`
 	list      = `"spec":{"type":"object","properties":{"parts":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}}}}}}`
 	preserved = `"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"deep":{"type":"object","properties":{"name":{"type":"string"}}}}}`
-	values    = `"spec":{"type":"object","additionalProperties":{"type":"object","properties":{"name":{"type":"string"}}}}`
+	mapped    = `"spec":{"type":"object","additionalProperties":{"type":"object","properties":{"name":{"type":"string"}}}}`
 	recursive = `"spec":{"allOf":[{"$ref":"#/components/schemas/com.example.Props"}],"default":{}}`
 	props     = `"com.example.Props":{"type":"object","properties":{"title":{"type":"string"},"items":{"$ref":"#/components/schemas/com.example.Props"},
 		"properties":{"type":"object","additionalProperties":{"$ref":"#/components/schemas/com.example.Props"}}}}`
@@ -69,7 +67,7 @@ func TestUnknown(t *testing.T) {
 			properties: preserved, object: `{"spec":{"anything":{"goes":1},"deep":{"age":1}}}`, want: []string{".spec.deep.age"},
 		},
 		"any key of a map is known, and its values are looked into": {
-			properties: values, object: `{"spec":{"a":{"name":"x"},"b c":{"age":1},"":{"age":1}}}`, want: []string{`.spec[""].age`, `.spec["b c"].age`},
+			properties: mapped, object: `{"spec":{"a":{"name":"x"},"b c":{"age":1},"":{"age":1}}}`, want: []string{`.spec[""].age`, `.spec["b c"].age`},
 		},
 		"any value may be in a map of anything": {
 			properties: `"spec":{"type":"object","additionalProperties":true},"data":{"type":"object","additionalProperties":{}}`,
@@ -113,12 +111,12 @@ func TestUnknown(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s, err := fields.Parse(document(tt.properties, tt.others), gadget)
+			s, err := openapi.Parse(withProperties(tt.properties, tt.others), gadget)
 			if err != nil {
 				t.Fatal(err)
 			}
-			object := parsed(t, tt.object)
-			unknown := fields.Unknown(s, object.Object)
+			object := objectOf(t, tt.object)
+			unknown := s.Unknown(object.Object)
 			var got []string
 			for _, path := range unknown {
 				got = append(got, path.String())
@@ -126,17 +124,17 @@ func TestUnknown(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("unknown fields (-want +got):\n%s", diff)
 			}
-			if left := fields.Unknown(s, fields.Without(object, unknown).Object); len(left) > 0 {
+			if left := s.Unknown(openapi.Without(object, unknown).Object); len(left) > 0 {
 				t.Errorf("without them, %v are unknown", left)
 			}
-			if diff := cmp.Diff(parsed(t, tt.object), object); diff != "" {
+			if diff := cmp.Diff(objectOf(t, tt.object), object); diff != "" {
 				t.Errorf("the object was changed:\n%s", diff)
 			}
 		})
 	}
 }
 
-func parsed(t *testing.T, raw string) *unstructured.Unstructured {
+func objectOf(t *testing.T, raw string) *unstructured.Unstructured {
 	t.Helper()
 	out := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(raw), &out.Object); err != nil {
@@ -146,61 +144,36 @@ func parsed(t *testing.T, raw string) *unstructured.Unstructured {
 }
 
 func TestWithoutTakesOutExactlyWhatWasFound(t *testing.T) {
-	s, err := fields.Parse(document(list, ""), gadget)
+	s, err := openapi.Parse(withProperties(list, ""), gadget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := parsed(t, `{"metadata":{"name":"x"},"spec":{"odd":1,"parts":[{"name":"a","odd":1},{"odd":{"x":1}},{"name":"c"}]}}`)
-	got := fields.Without(object, fields.Unknown(s, object.Object))
-	if diff := cmp.Diff(parsed(t, `{"metadata":{"name":"x"},"spec":{"parts":[{"name":"a"},{},{"name":"c"}]}}`), got); diff != "" {
+	object := objectOf(t, `{"metadata":{"name":"x"},"spec":{"odd":1,"parts":[{"name":"a","odd":1},{"odd":{"x":1}},{"name":"c"}]}}`)
+	got := openapi.Without(object, s.Unknown(object.Object))
+	if diff := cmp.Diff(objectOf(t, `{"metadata":{"name":"x"},"spec":{"parts":[{"name":"a"},{},{"name":"c"}]}}`), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestADocumentThatIsOfNoUse(t *testing.T) {
-	var many strings.Builder
-	for i := range 60_000 {
-		fmt.Fprintf(&many, `"f%d":{"type":"string"},`, i)
-	}
-	tests := map[string]struct {
-		raw  []byte
-		want error
-	}{
-		"no JSON":                   {raw: []byte(`<html>`)},
-		"another document":          {raw: []byte(`{"swagger":"2.0"}`), want: openapi.ErrNoSchema},
-		"no schema of this kind":    {raw: []byte(`{"components":{"schemas":{"a":{"type":"object"}}}}`), want: openapi.ErrNoSchema},
-		"more fields than are kept": {raw: document(strings.TrimSuffix(many.String(), ","), "")},
-		"a schema of another shape": {raw: document(`"spec":"text"`, "")},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			s, err := fields.Parse(tt.raw, gadget)
-			if err == nil || s != nil || (tt.want != nil && !errors.Is(err, tt.want)) {
-				t.Errorf("got %v, %v, want an error %v", s, err, tt.want)
-			}
-		})
 	}
 }
 
 func TestASchemaThatIsNestedTooDeepIsOpenThere(t *testing.T) {
 	const deep = 2000
 	properties := strings.Repeat(`"a":{"type":"object","properties":{`, deep) + strings.Repeat(`}}`, deep)
-	s, err := fields.Parse(document(properties, ""), gadget)
+	s, err := openapi.Parse(withProperties(properties, ""), gadget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := parsed(t, strings.Repeat(`{"a":`, deep+1)+`1`+strings.Repeat(`}`, deep+1))
-	if got := fields.Unknown(s, object.Object); len(got) > 0 {
+	object := objectOf(t, strings.Repeat(`{"a":`, deep+1)+`1`+strings.Repeat(`}`, deep+1))
+	if got := s.Unknown(object.Object); len(got) > 0 {
 		t.Errorf("%d fields are unknown", len(got))
 	}
 }
 
 func FuzzUnknown(f *testing.F) {
-	for _, properties := range []string{closed, list, preserved, values, recursive, `"spec":{"$ref":"#/components/schemas/com.example.Gadget"}`} {
+	for _, properties := range []string{closed, list, preserved, mapped, recursive, `"spec":{"$ref":"#/components/schemas/com.example.Gadget"}`} {
 		f.Add(properties, props, `{"spec":{"a":[{"b":{"":[1,null]}}],"parts":[{"name":"x","y":1}],"items":{"items":{"z":{}}}}}`)
 	}
 	f.Fuzz(func(t *testing.T, properties, others, raw string) {
-		s, err := fields.Parse(document(properties, others), gadget)
+		s, err := openapi.Parse(withProperties(properties, others), gadget)
 		if err != nil {
 			return
 		}
@@ -208,13 +181,13 @@ func FuzzUnknown(f *testing.F) {
 		if json.Unmarshal([]byte(raw), &object.Object) != nil {
 			return
 		}
-		unknown := fields.Unknown(s, object.Object)
+		unknown := s.Unknown(object.Object)
 		for _, path := range unknown {
 			if path.String() == "" {
 				t.Error("a path to nowhere")
 			}
 		}
-		if left := fields.Unknown(s, fields.Without(object, unknown).Object); len(left) > 0 {
+		if left := s.Unknown(openapi.Without(object, unknown).Object); len(left) > 0 {
 			t.Errorf("without %v, %v are unknown", unknown, left)
 		}
 	})

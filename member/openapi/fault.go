@@ -1,4 +1,4 @@
-package values
+package openapi
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package values_test
+package openapi_test
 
 import (
 	"encoding/json"
@@ -7,19 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 
-	"github.com/hanse-dev/hanse/member/values"
+	"github.com/hanse-dev/hanse/member/openapi"
 )
 
-var gadget = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
-
-// document is an OpenAPI document in which the spec of a Gadget is this schema.
-func document(specification, others string) []byte {
+// withSpec is an OpenAPI document in which the spec of a Gadget is this schema.
+func withSpec(specification, others string) []byte {
 	if others != "" {
 		others = "," + others
 	}
@@ -83,7 +80,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s, err := values.Parse(document(tt.schema, tt.others), gadget)
+			s, err := openapi.Parse(withSpec(tt.schema, tt.others), gadget)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +109,7 @@ func refusedByTheOracle(t *testing.T, raw string, value any) bool {
 	return !validate.NewSchemaValidator(&s, nil, "spec", strfmt.Default).Validate(value).IsValid()
 }
 
-func written(faults []values.Fault) []string {
+func written(faults []openapi.Fault) []string {
 	var out []string
 	for _, f := range faults {
 		out = append(out, f.String())
@@ -146,7 +143,7 @@ func TestWhatAPatchSetsIsCheckedWithoutTheObject(t *testing.T) {
 		"nothing is said of metadata":         {pointer: "/metadata/labels/a", value: `1`},
 		"nothing is said below what is free":  {pointer: "/spec/free/a/b", value: `1`},
 	}
-	s, err := values.Parse(document(fine, ""), gadget)
+	s, err := openapi.Parse(withSpec(fine, ""), gadget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +157,7 @@ func TestWhatAPatchSetsIsCheckedWithoutTheObject(t *testing.T) {
 }
 
 func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
-	s, err := values.Parse(document(fine, ""), gadget)
+	s, err := openapi.Parse(withSpec(fine, ""), gadget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,21 +175,8 @@ func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
 			if len(faults) != 1 {
 				t.Fatalf("faults %v, want one", faults)
 			}
-			if got := faults[0].Told(values.Literals([]byte(tt.literals))).String(); got != tt.want {
+			if got := faults[0].Told(openapi.Literals([]byte(tt.literals))).String(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestADocumentThatIsOfNoUse(t *testing.T) {
-	for name, raw := range map[string]string{
-		"no JSON": `<html>`, "another document": `{"swagger":"2.0"}`, "no schema of this kind": `{"components":{"schemas":{"a":{"type":"object"}}}}`,
-		"a schema of another shape": string(document(`"text"`, "")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if s, err := values.Parse([]byte(raw), gadget); err == nil || s != nil {
-				t.Errorf("got %v, %v", s, err)
 			}
 		})
 	}
@@ -201,7 +185,7 @@ func TestADocumentThatIsOfNoUse(t *testing.T) {
 func TestACostlySchemaEnds(t *testing.T) {
 	node := `"Node":{"type":"object","properties":{"next":{"$ref":"#/components/schemas/Node"}},
 		"anyOf":[{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"required":["x"]}]}`
-	s, err := values.Parse(document(`{"$ref":"#/components/schemas/Node"}`, node), gadget)
+	s, err := openapi.Parse(withSpec(`{"$ref":"#/components/schemas/Node"}`, node), gadget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +201,7 @@ func FuzzFaults(f *testing.F) {
 		f.Add(s, natives, `{"size":1,"tags":["a",{}],"child":{"next":{"next":[null]}},"limits":{"":1e300}}`, "/spec/tags/0")
 	}
 	f.Fuzz(func(t *testing.T, s, others, raw, pointer string) {
-		parsed, err := values.Parse(document(s, others), gadget)
+		parsed, err := openapi.Parse(withSpec(s, others), gadget)
 		if err != nil {
 			return
 		}

@@ -1,0 +1,360 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// types of a value, as bits.
+type types uint8
+
+const (
+	isObject types = 1 << iota
+	isArray
+	isString
+	isInteger
+	isNumber
+	isBoolean
+)
+
+// The limits of one check: a member writes its schemas as it likes.
+const (
+	mostFaults = 64
+	mostSteps  = 1 << 20
+	mostLevels = 256
+)
+
+// Faults returns the values of an object that the schema does not take, in the order of their paths. It does not look
+// into the status, which the hub does not write, and does not miss a required field that has a default.
+func (s *Schema) Faults(object map[string]any) []Fault {
+	if s == nil {
+		return nil
+	}
+	c := &checker{}
+	c.whole(s, object)
+	return c.found()
+}
+
+// FaultsAt returns the faults of a value at a JSON pointer, whatever else is in the object. A partial value may lack
+// required fields: it is to be merged into a value that has them. A place that the schema leaves open has no faults.
+func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
+	c := &checker{partial: partial}
+	for i, step := range strings.Split(pointer, "/")[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		if s == nil || i == 0 && everywhere[step] {
+			return nil
+		}
+		part, known := s.at(step)
+		c.path = append(c.path, place{key: step, declared: s.declares(step)})
+		if !known {
+			c.fault(Undeclared, nil)
+			return c.found()
+		}
+		s = part
+	}
+	if len(c.path) == 0 {
+		object, _ := value.(map[string]any)
+		if s != nil {
+			c.whole(s, object)
+		}
+		return c.found()
+	}
+	c.value(s, value)
+	return c.found()
+}
+
+// at is the schema one step below; false if there is no such field. A list is not told from a map by a step that is a
+// number.
+func (s *Schema) at(step string) (*Schema, bool) {
+	if s.types == isArray || s.items != nil {
+		return s.items, true
+	}
+	return s.field(step)
+}
+
+// everywhere are the fields of a whole object that are not looked into.
+var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
+
+// checker walks an object along a schema.
+type checker struct {
+	path    []place
+	faults  []Fault
+	steps   int
+	partial bool
+	// quiet is above 0 while an alternative is tried: then faults are counted alone.
+	quiet, failed int
+}
+
+// place is a step of a path, which the schema names or not.
+type place struct {
+	key      string
+	declared bool
+}
+
+func (c *checker) found() []Fault {
+	slices.SortStableFunc(c.faults, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
+	return c.faults
+}
+
+func (c *checker) fault(message string, value any) {
+	if c.quiet > 0 {
+		c.failed++
+		return
+	}
+	if len(c.faults) >= mostFaults {
+		return
+	}
+	var path, declared strings.Builder
+	for _, step := range c.path {
+		text := escaped(step.key)
+		path.WriteString(text)
+		if !step.declared {
+			text = "/*"
+		}
+		declared.WriteString(text)
+	}
+	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
+}
+
+// done reports whether the check has found or cost enough. An alternative that was not tried to its end fits.
+func (c *checker) done() bool {
+	c.steps++
+	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
+}
+
+// whole checks an object but for the fields that every object has.
+func (c *checker) whole(s *Schema, object map[string]any) {
+	c.object(s, object, true)
+	if s.rules != nil {
+		c.rules(s.rules, object)
+	}
+}
+
+func (c *checker) value(s *Schema, value any) {
+	if s == nil || value == nil || c.done() {
+		return
+	}
+	if is := typeOf(value); is != 0 && !s.takes(is) {
+		c.fault("must be "+s.types.String(), value)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		c.object(s, v, false)
+	case []any:
+		for i, item := range v {
+			if c.done() {
+				return
+			}
+			c.path = append(c.path, place{key: fmt.Sprint(i)})
+			c.value(s.items, item)
+			c.path = c.path[:len(c.path)-1]
+		}
+	}
+	if s.rules != nil {
+		c.rules(s.rules, value)
+	}
+}
+
+// rules checks a value, whose fields and items are checked already.
+func (c *checker) rules(r *rules, value any) {
+	if len(r.enum) > 0 {
+		if raw, err := json.Marshal(value); err == nil && !slices.Contains(r.enum, string(raw)) {
+			c.fault("must be one of "+oneOf(r.enum), value)
+		}
+	}
+	if r.bounds != nil {
+		c.bounds(r.bounds, value)
+	}
+	if text, ok := value.(string); ok && r.pattern != nil && !r.pattern.matches(text) {
+		c.fault("must match "+r.pattern.text, text)
+	}
+	if r.others != nil {
+		c.others(r.others, value)
+	}
+}
+
+func (c *checker) bounds(b *bounds, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		c.count(b.MinProperties, b.MaxProperties, len(v), "fields")
+	case []any:
+		c.count(b.MinItems, b.MaxItems, len(v), "items")
+		if b.UniqueItems && !distinct(v) {
+			c.fault("must have no item twice", nil)
+		}
+	case string:
+		c.length(b, v)
+	case int64:
+		c.number(b, float64(v), value)
+	case float64:
+		c.number(b, v, value)
+	}
+}
+
+// object checks the fields of a map. Of a whole object the fields that every object has are left out.
+func (c *checker) object(s *Schema, object map[string]any, whole bool) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if whole && everywhere[name] {
+			continue
+		}
+		c.path = append(c.path, place{key: name, declared: s.declares(name)})
+		if part, known := s.field(name); known {
+			c.value(part, object[name])
+		} else {
+			c.fault(Undeclared, object[name])
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+	if c.partial || s.rules == nil {
+		return
+	}
+	for _, name := range s.rules.required {
+		if _, ok := object[name]; !ok && !(whole && everywhere[name]) {
+			c.path = append(c.path, place{key: name, declared: true})
+			c.fault("is required", nil)
+			c.path = c.path[:len(c.path)-1]
+		}
+	}
+}
+
+func distinct(list []any) bool {
+	seen := map[string]bool{}
+	for _, item := range list {
+		raw, err := json.Marshal(item)
+		if err != nil || seen[string(raw)] {
+			return err != nil
+		}
+		seen[string(raw)] = true
+	}
+	return true
+}
+
+func (c *checker) length(b *bounds, text string) {
+	n := int64(utf8.RuneCountInString(text))
+	if b.MinLength != nil && n < *b.MinLength {
+		c.fault(fmt.Sprintf("must have at least %d characters", *b.MinLength), text)
+	}
+	if b.MaxLength != nil && n > *b.MaxLength {
+		c.fault(fmt.Sprintf("must have at most %d characters", *b.MaxLength), text)
+	}
+}
+
+func (c *checker) number(b *bounds, n float64, value any) {
+	switch least, most, step := b.Minimum, b.Maximum, b.MultipleOf; {
+	case least != nil && (n < *least || b.ExclusiveMinimum && n == *least):
+		c.fault(limit(b.ExclusiveMinimum, "above", "at least", *least), value)
+	case most != nil && (n > *most || b.ExclusiveMaximum && n == *most):
+		c.fault(limit(b.ExclusiveMaximum, "below", "at most", *most), value)
+	case step != nil && *step > 0 && n/(*step) != math.Trunc(n/(*step)):
+		c.fault(fmt.Sprintf("must be a multiple of %v", *step), value)
+	}
+}
+
+func limit(strict bool, beyond, upTo string, n float64) string {
+	if !strict {
+		beyond = upTo
+	}
+	return "must be " + beyond + " " + asJSON(n)
+}
+
+func asJSON(n float64) string {
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return fmt.Sprint(n)
+	}
+	return string(raw)
+}
+
+func (c *checker) count(least, most *int64, n int, what string) {
+	if least != nil && int64(n) < *least && !c.partial {
+		c.fault(fmt.Sprintf("must have at least %d %s", *least, what), nil)
+	}
+	if most != nil && int64(n) > *most {
+		c.fault(fmt.Sprintf("must have at most %d %s", *most, what), nil)
+	}
+}
+
+// others compares a value with further schemas. A partial value only has to fit all of them: the alternatives are mostly
+// about which fields go together.
+func (c *checker) others(o *others, value any) {
+	for _, part := range o.all {
+		c.value(part, value)
+	}
+	if c.partial {
+		return
+	}
+	if len(o.any) > 0 && !slices.ContainsFunc(o.any, func(a *Schema) bool { return c.fits(a, value) }) {
+		c.fault("must fit one of the alternatives of the schema", value)
+	}
+	if len(o.one) > 0 {
+		fitting := 0
+		for _, a := range o.one {
+			if c.fits(a, value) {
+				fitting++
+			}
+		}
+		if fitting != 1 {
+			c.fault(fmt.Sprintf("must fit exactly one of the alternatives of the schema, fits %d", fitting), value)
+		}
+	}
+	if o.not != nil && c.fits(o.not, value) {
+		c.fault("must not be what the schema rules out", value)
+	}
+}
+
+// fits reports whether the value has no fault by an alternative.
+func (c *checker) fits(s *Schema, value any) bool {
+	trial := &checker{quiet: 1, steps: c.steps, path: slices.Clone(c.path)}
+	trial.value(s, value)
+	c.steps = trial.steps
+	return trial.failed == 0
+}
+
+// String is such as "an integer or a string".
+func (t types) String() string {
+	var out []string
+	for i, name := range []string{"an object", "a list", "a string", "an integer", "a number", "a boolean"} {
+		bit := types(1) << i
+		if t&bit != 0 && !(bit == isInteger && t&isNumber != 0) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, " or ")
+}
+
+// typeOf a value; an integer is a number, too.
+func typeOf(value any) types {
+	switch v := value.(type) {
+	case map[string]any:
+		return isObject
+	case []any:
+		return isArray
+	case string:
+		return isString
+	case bool:
+		return isBoolean
+	case int64:
+		return isInteger | isNumber
+	case float64:
+		if v == math.Trunc(v) {
+			return isInteger | isNumber
+		}
+		return isNumber
+	}
+	return 0
+}
+
+// oneOf lists values, the first of them if they are many.
+func oneOf(values []string) string {
+	const most = 8
+	if len(values) <= most {
+		return strings.Join(values, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(values[:most], ", "), len(values)-most)
+}

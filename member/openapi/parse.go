@@ -1,0 +1,314 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrNoSchema means that the document has no schema of the kind.
+var ErrNoSchema = errors.New("the document has no schema of the kind")
+
+// The limits of one kind's schema: a member writes its schemas as it likes.
+const (
+	mostDepth   = 200
+	mostFields  = 50_000
+	mostPattern = 4096 // bytes
+)
+
+// element is the part of a schema of OpenAPI that is read.
+type element struct {
+	bounds
+
+	Ref        string              `json:"$ref"`
+	Type       any                 `json:"type"`
+	Properties map[string]*element `json:"properties"`
+	Required   []string            `json:"required"`
+	Additional *additional         `json:"additionalProperties"`
+	Items      *element            `json:"items"`
+	AllOf      []*element          `json:"allOf"`
+	AnyOf      []*element          `json:"anyOf"`
+	OneOf      []*element          `json:"oneOf"`
+	Not        *element            `json:"not"`
+	Default    json.RawMessage     `json:"default"`
+	Enum       []json.RawMessage   `json:"enum"`
+	Pattern    string              `json:"pattern"`
+	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
+	Embedded   bool                `json:"x-kubernetes-embedded-resource"`
+	Either     bool                `json:"x-kubernetes-int-or-string"`
+}
+
+// additional is a value of additionalProperties: a schema, or true or false.
+type additional struct {
+	allowed bool // false for false alone
+	element *element
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *additional) UnmarshalJSON(raw []byte) error {
+	if err := json.Unmarshal(raw, &a.allowed); err == nil {
+		return nil
+	}
+	a.allowed = true
+	return json.Unmarshal(raw, &a.element)
+}
+
+// Parse reads the schema of one kind from an OpenAPI v3 document of its group and version. It decodes only the parts of
+// the document that the kind needs.
+func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
+	components, name, err := find(raw, gvk)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{components: components, named: map[string]*component{}, schemas: map[string]*Schema{}, rules: map[string]*rules{}}
+	root := p.component(name, 0)
+	if p.err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
+	}
+	if root == nil {
+		root = &Schema{open: true} // it refers to nothing
+	}
+	return root, nil
+}
+
+// find returns the named schemas of a document, and the name of the kind's.
+func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessage, kind string, err error) {
+	var document struct {
+		Components struct {
+			Schemas map[string]json.RawMessage `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return nil, "", fmt.Errorf("reading an OpenAPI document: %w", err)
+	}
+	for name, raw := range document.Components.Schemas {
+		var e struct {
+			Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+		}
+		if json.Unmarshal(raw, &e) == nil && slices.Contains(e.Kinds, gvk) {
+			return document.Components.Schemas, name, nil
+		}
+	}
+	return nil, "", fmt.Errorf("%w %s", ErrNoSchema, gvk)
+}
+
+// parser reads the components that one kind needs, each once.
+type parser struct {
+	components map[string]json.RawMessage
+	named      map[string]*component
+	schemas    map[string]*Schema // by their content
+	rules      map[string]*rules  // by their content
+	fields     int
+	err        error
+}
+
+// component is a named schema. While it is being read, parts of it may already point to it.
+type component struct {
+	schema  *Schema
+	pointed bool
+	done    bool
+}
+
+// component reads a named schema. A native type without fields, such as RawExtension, may hold anything.
+func (p *parser) component(name string, depth int) *Schema {
+	if c := p.named[name]; c != nil {
+		c.pointed = c.pointed || !c.done
+		return c.schema
+	}
+	raw, ok := p.components[name]
+	if !ok {
+		return nil
+	}
+	c := &component{schema: &Schema{open: true}}
+	p.named[name] = c
+	var e element
+	if err := json.Unmarshal(raw, &e); err != nil {
+		p.fail(fmt.Errorf("component %q: %w", name, err))
+		return nil
+	}
+	e.Preserve = e.Preserve || len(e.Properties) == 0 && !e.Embedded && (e.Additional == nil || e.Additional.element == nil)
+	read := p.read(&e, depth+1, false)
+	switch {
+	case !c.pointed:
+		c.schema = read
+	case read != nil:
+		*c.schema = *read // else it stays open: it says nothing but that it contains itself
+	}
+	c.done = true
+	return c.schema
+}
+
+func (p *parser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// read reduces an element; nil takes every value. An alternative speaks of values whose fields others declare.
+func (p *parser) read(e *element, depth int, alternative bool) *Schema {
+	switch {
+	case e == nil || p.err != nil || depth > mostDepth:
+		return nil
+	case e.Ref != "":
+		return p.component(strings.TrimPrefix(e.Ref, "#/components/schemas/"), depth)
+	case e.refers():
+		return p.read(e.AllOf[0], depth+1, alternative)
+	}
+	s := Schema{types: typesOf(e), items: p.read(e.Items, depth+1, alternative), rules: p.rulesOf(e, depth)}
+	p.object(&s, e, depth, alternative)
+	return p.share(s)
+}
+
+// refers is true for a reference with a default or a description.
+func (e *element) refers() bool {
+	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
+		e.Items == nil && !e.Either
+}
+
+func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
+	parts := map[string]*Schema{}
+	for name, property := range e.Properties {
+		parts[name] = p.read(property, depth+1, alternative)
+	}
+	// A schema is closed only if its type is object.
+	s.open = alternative || e.Preserve || e.Type != "object"
+	for _, other := range slices.Concat(e.AllOf, e.AnyOf, e.OneOf) {
+		if other == nil {
+			continue
+		}
+		s.open = s.open || other.Ref != "" || other.Additional != nil
+		for name := range other.Properties {
+			if _, ok := parts[name]; !ok {
+				parts[name] = nil
+			}
+		}
+	}
+	if e.Embedded { // a whole object has the fields of every object
+		for _, name := range []string{"apiVersion", "kind", "metadata"} {
+			parts[name] = nil
+		}
+	}
+	if e.Additional != nil {
+		s.open = s.open || e.Additional.allowed
+		s.values = p.read(e.Additional.element, depth+1, alternative)
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		s.names = append(s.names, unique.Make(name).Value())
+		s.parts = append(s.parts, parts[name])
+	}
+}
+
+// rulesOf returns the rules of an element; nil if it has none. Rules that are equal are kept once.
+func (p *parser) rulesOf(e *element, depth int) *rules {
+	var r rules
+	for _, name := range e.Required {
+		if property := e.Properties[name]; property == nil || property.Default == nil {
+			r.required = append(r.required, unique.Make(name).Value())
+		}
+	}
+	slices.Sort(r.required)
+	r.enum = enumOf(e.Enum)
+	if e.Pattern != "" && len(e.Pattern) <= mostPattern {
+		r.pattern = &pattern{text: e.Pattern}
+	}
+	if b := e.bounds; b != (bounds{}) {
+		r.bounds = &b // not a part of e, which would stay in memory
+	}
+	if len(e.AllOf)+len(e.AnyOf)+len(e.OneOf) > 0 || e.Not != nil {
+		r.others = &others{all: p.list(e.AllOf, depth), any: p.list(e.AnyOf, depth), one: p.list(e.OneOf, depth)}
+		if e.Not != nil {
+			r.others.not = p.read(e.Not, depth+1, true)
+		}
+	}
+	return p.shareRules(r)
+}
+
+func (p *parser) shareRules(r rules) *rules {
+	if r.required == nil && r.enum == nil && r.pattern == nil && r.bounds == nil && r.others == nil {
+		return nil
+	}
+	limits, err := json.Marshal(r.bounds)
+	if err != nil {
+		p.fail(err)
+		return nil
+	}
+	text := ""
+	if r.pattern != nil {
+		text = r.pattern.text
+	}
+	key := fmt.Sprintf("%q %q %q %s %v", r.required, r.enum, text, limits, r.others)
+	if known := p.rules[key]; known != nil {
+		return known
+	}
+	r.required, r.enum = slices.Clip(r.required), slices.Clip(r.enum)
+	p.rules[key] = &r
+	return &r
+}
+
+func (p *parser) list(elements []*element, depth int) []*Schema {
+	var out []*Schema
+	for _, e := range elements {
+		out = append(out, p.read(e, depth+1, true))
+	}
+	return out
+}
+
+// share returns the schema that is equal to s, if there is one.
+func (p *parser) share(s Schema) *Schema {
+	s.names, s.parts = slices.Clip(s.names), slices.Clip(s.parts)
+	key := fmt.Sprintf("%d %t %q %v %p %p %p", s.types, s.open, s.names, s.parts, s.values, s.items, s.rules)
+	if known := p.schemas[key]; known != nil {
+		return known
+	}
+	if p.fields += len(s.names) + 1; p.fields > mostFields {
+		p.fail(fmt.Errorf("it has more than %d fields", mostFields))
+		return nil
+	}
+	p.schemas[key] = &s
+	return &s
+}
+
+func typesOf(e *element) types {
+	if e.Either {
+		return isInteger | isString
+	}
+	switch e.Type {
+	case "object":
+		return isObject
+	case "array":
+		return isArray
+	case "string":
+		return isString
+	case "integer":
+		return isInteger
+	case "number":
+		return isNumber
+	case "boolean":
+		return isBoolean
+	}
+	return 0
+}
+
+// enumOf are the values as Shown writes JSON.
+func enumOf(values []json.RawMessage) []string {
+	var out []string
+	for _, raw := range values {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		var v any
+		if decoder.Decode(&v) != nil {
+			continue
+		}
+		if text, err := json.Marshal(v); err == nil {
+			out = append(out, unique.Make(string(text)).Value())
+		}
+	}
+	return out
+}
