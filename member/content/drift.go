@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -107,7 +106,7 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
-	l := listOf(have, &canonical.Encoder{})
+	l := listOf(have)
 	switch {
 	case keys != nil:
 		for _, w := range want {

@@ -14,7 +14,7 @@ import (
 // element is a path element of managedFields, with what is below it.
 type element struct {
 	raw    string         // as it is written there
-	text   string         // as our encoder writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
+	text   string         // as canonical writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
 	member bool           // the place itself is the manager's
 	below  map[string]any // nil if there is nothing
 }
@@ -77,7 +77,7 @@ func hasElements(fields map[string]any) bool {
 	return false
 }
 
-// elementText is a path element in the encoder's writing. Servers write nearly all of them so.
+// elementText is a path element in the writing of canonical. Servers write nearly all of them so.
 func elementText(raw string) (text string, ok bool) {
 	switch content := raw[2:]; raw[0] {
 	case 'f':
@@ -99,35 +99,21 @@ func elementText(raw string) (text string, ok bool) {
 
 // textOf is the text of a path element.
 func textOf(pe fieldpath.PathElement) string {
-	var e canonical.Encoder
 	switch {
 	case pe.FieldName != nil:
 		return "f:" + *pe.FieldName
 	case pe.Index != nil:
 		return "i:" + strconv.Itoa(*pe.Index)
 	case pe.Value != nil:
-		e.Text = append(e.Text, "v:"...)
-		e.Value((*pe.Value).Unstructured())
+		return "v:" + string(canonical.Bytes((*pe.Value).Unstructured()))
 	case pe.Key != nil:
-		e.Text = append(e.Text, "k:"...)
-		writeKey(&e, len(*pe.Key), func(i int) (string, any) { return (*pe.Key)[i].Name, (*pe.Key)[i].Value.Unstructured() })
-	}
-	return string(e.Text)
-}
-
-// writeKey writes an object of n fields in their order.
-func writeKey(e *canonical.Encoder, n int, field func(int) (name string, value any)) {
-	e.Text = append(e.Text, '{')
-	for i := range n {
-		if i > 0 {
-			e.Text = append(e.Text, ',')
+		key := make(map[string]any, len(*pe.Key))
+		for _, f := range *pe.Key {
+			key[f.Name] = f.Value.Unstructured()
 		}
-		name, value := field(i)
-		e.String(name)
-		e.Text = append(e.Text, ':')
-		e.Value(value)
+		return "k:" + string(canonical.Bytes(key))
 	}
-	e.Text = append(e.Text, '}')
+	return ""
 }
 
 // compareElements is the order of fieldpath: kind by kind, and numbers by their size.

@@ -61,7 +61,6 @@ func readable(fields map[string]any) bool {
 type digest struct {
 	sum      hash.Hash
 	pending  []byte
-	encoder  canonical.Encoder
 	elements []element // of the places that are being written
 }
 
@@ -72,12 +71,11 @@ var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
 const largestKept = 64 << 10
 
 func (d *digest) free() {
-	if cap(d.pending)+cap(d.encoder.Text) > largestKept {
+	if cap(d.pending) > largestKept {
 		return
 	}
 	d.sum.Reset()
 	clear(d.elements[:cap(d.elements)])
-	d.encoder.Forget()
 	d.pending, d.elements = d.pending[:0], d.elements[:0]
 	digests.Put(d)
 }
@@ -90,7 +88,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 		return false
 	}
 	to := len(d.elements)
-	l := listOf(live, &d.encoder)
+	l := listOf(live)
 	for _, e := range d.elements[from:to] {
 		if !e.member {
 			continue
@@ -105,9 +103,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 			continue
 		}
 		d.put("value", e.text)
-		d.encoder.Text = d.encoder.Text[:0]
-		d.encoder.Value(value)
-		put(d, d.encoder.Text)
+		put(d, canonical.Bytes(value))
 	}
 	for i := from; i < to; i++ {
 		e := d.elements[i]

@@ -11,14 +11,13 @@ import (
 // first that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
 type list struct {
 	items  []any
-	e      *canonical.Encoder
 	byKey  map[string]any // by the text of their keys
 	values map[string]any // by their own text
 }
 
-func listOf(v any, e *canonical.Encoder) *list {
+func listOf(v any) *list {
 	items, _ := v.([]any)
-	return &list{items: items, e: e}
+	return &list{items: items}
 }
 
 // find returns the item that the text of a key, a value or an index names.
@@ -35,9 +34,7 @@ func (l *list) find(text string) (item any, ok bool) {
 		if l.values == nil {
 			l.values = make(map[string]any, len(l.items))
 			for _, item := range l.items {
-				l.e.Text = l.e.Text[:0]
-				l.e.Value(item)
-				l.values[string(l.e.Text)] = item
+				l.values[string(canonical.Bytes(item))] = item
 			}
 		}
 		item, ok = l.values[content]
@@ -57,9 +54,11 @@ func (l *list) index(names []string) {
 		if !ok {
 			continue
 		}
-		l.e.Text = l.e.Text[:0]
-		writeKey(l.e, len(names), func(i int) (string, any) { return names[i], m[names[i]] })
-		l.byKey[string(l.e.Text)] = item
+		key := make(map[string]any, len(names))
+		for _, name := range names {
+			key[name] = m[name]
+		}
+		l.byKey[string(canonical.Bytes(key))] = item
 	}
 }
 
@@ -71,7 +70,7 @@ func namesOf(key string) []string {
 		token, _, rest = cutField(rest)
 		name := token[1 : len(token)-1]
 		if !isPlainString(token) {
-			_ = json.Unmarshal([]byte(token), &name) // our encoder wrote it
+			_ = json.Unmarshal([]byte(token), &name) // canonical wrote it
 		}
 		names = append(names, name)
 	}

@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/hanse-dev/hanse/canonical"
 )
 
 // Managers returns who has the field of a live object that a JSON pointer names in the manifest: the names of the field
@@ -110,6 +108,6 @@ func find(from any, pe fieldpath.PathElement) any {
 		m, _ := from.(map[string]any)
 		return m[*pe.FieldName]
 	}
-	item, _ := listOf(from, &canonical.Encoder{}).find(textOf(pe))
+	item, _ := listOf(from).find(textOf(pe))
 	return item
 }

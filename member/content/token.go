@@ -2,8 +2,7 @@ package content
 
 import (
 	"strings"
-
-	"github.com/hanse-dev/hanse/canonical"
+	"unicode/utf8"
 )
 
 // cut takes the first value off a JSON text, up to the comma, colon or bracket that ends it.
@@ -86,9 +85,14 @@ func isPlainString(text string) bool {
 		return false
 	}
 	for i := 1; i < len(text)-1; i++ {
-		if !canonical.IsPlain(text[i]) {
+		if !isPlain(text[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// isPlain is true for ASCII characters that stand for themselves.
+func isPlain(c byte) bool {
+	return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }
