@@ -90,8 +90,6 @@ func run() error {
 		return fmt.Errorf("reading the flags: --status-vocabulary: %w", err)
 	}
 	ctrl.SetLogger(newLogger(&logs))
-	collectSmallHeapsLess(leastGrowth)
-	stayBelowLimit()
 
 	config, err := ctrl.GetConfig()
 	if err != nil {

@@ -78,7 +78,7 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests take more copies away, one after the other, than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // as the chart sets it
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := h.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting hanse-hub: %w", err)
