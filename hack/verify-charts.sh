@@ -60,6 +60,8 @@ says hanse-hub "" !--proxy-from-environment
 says hanse-hub full-values.yaml --proxy-from-environment
 says hanse-hub full-values.yaml "kubernetes.io/metadata.name: monitoring"
 says hanse-hub "" "resource: limits.memory"
+says hanse-hub "" 'value: $(MEMORY_LIMIT_MIB)000000'
+says hanse-hub "" 'value: "200"'
 says hanse-hub full-values.yaml "serverName: hanse-hub-metrics.hanse-system.svc"
 if grep -rniE 'insecure-?skip-?(tls-?)?verify' charts/*/templates charts/*/values.yaml charts/*/ci; then
 	echo "a chart does not verify the other side" >&2

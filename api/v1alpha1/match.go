@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,6 +120,19 @@ func (c *MemberCluster) SelectableLabels() map[string]string {
 		out[ZoneLabel] = c.Status.Topology.Zones[0]
 	}
 	return out
+}
+
+// MaySelect reports whether the names and labels of a selection select a cluster. It ignores the expression, whose
+// answer may change, and selects nothing by a selector that cannot be read.
+func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
+	if slices.Contains(s.ExcludedNames, c.Name) || len(s.Names) > 0 && !slices.Contains(s.Names, c.Name) {
+		return false
+	}
+	if s.LabelSelector == nil {
+		return true
+	}
+	sel, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	return err == nil && sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
 // Allows says whether objects of a hub namespace with these labels may go to the cluster; cluster-scoped objects

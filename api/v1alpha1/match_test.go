@@ -181,6 +181,37 @@ func TestSelectableLabels(t *testing.T) {
 	}
 }
 
+func TestMaySelect(t *testing.T) {
+	cluster := &hubv1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "north", Labels: map[string]string{"tier": "prod"}},
+		Status:     hubv1.MemberClusterStatus{Topology: hubv1.ClusterTopology{Region: "eu"}},
+	}
+	by := func(key, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	tests := map[string]struct {
+		selection hubv1.ClusterSelection
+		want      bool
+	}{
+		"an empty selection selects every cluster":        {want: true},
+		"a name selects its cluster":                      {selection: hubv1.ClusterSelection{Names: []string{"north", "south"}}, want: true},
+		"other names do not":                              {selection: hubv1.ClusterSelection{Names: []string{"south"}}},
+		"an excluded name comes before a name":            {selection: hubv1.ClusterSelection{Names: []string{"north"}, ExcludedNames: []string{"north"}}},
+		"labels select":                                   {selection: hubv1.ClusterSelection{LabelSelector: by("tier", "prod")}, want: true},
+		"derived labels select":                           {selection: hubv1.ClusterSelection{LabelSelector: by(hubv1.RegionLabel, "eu")}, want: true},
+		"other labels do not":                             {selection: hubv1.ClusterSelection{LabelSelector: by("tier", "test")}},
+		"a selector that cannot be read selects nothing":  {selection: hubv1.ClusterSelection{LabelSelector: by("tier", "not a label")}},
+		"an expression is not asked: its answer may vary": {selection: hubv1.ClusterSelection{Expression: "false"}, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.selection.MaySelect(cluster); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 func TestAllowedNamespaces(t *testing.T) {
 	teamA := map[string]string{"team": "a"}
 	tests := map[string]struct {

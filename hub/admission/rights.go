@@ -10,8 +10,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -104,13 +102,8 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 	return out
 }
 
-// placing is the right to place objects on the clusters that ask for it and that the names and labels of a placement
-// select. What its expression says of a cluster may change, so it is not asked.
+// placing is the right to place objects on the clusters that ask for it and that a placement may select.
 func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
-	labelled, err := metav1.LabelSelectorAsSelector(selection.LabelSelector)
-	if err != nil {
-		labelled = labels.Nothing() // the placement is refused as unreadable
-	}
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
@@ -118,10 +111,7 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	var out []need
 	for i := range all.Items {
 		c := &all.Items[i]
-		switch {
-		case !c.Spec.RequirePlaceVerb, slices.Contains(selection.ExcludedNames, c.Name),
-			len(selection.Names) > 0 && !slices.Contains(selection.Names, c.Name),
-			selection.LabelSelector != nil && !labelled.Matches(labels.Set(c.SelectableLabels())):
+		if !c.Spec.RequirePlaceVerb || !selection.MaySelect(c) {
 			continue
 		}
 		out = append(out, need{why: whyPlace, attributes: authorizationv1.ResourceAttributes{

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +80,7 @@ func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper,
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			p, ok := o.(placementObject)
-			if !ok || !mayPick(p.PlacementSpec().Clusters, cluster) {
+			if !ok || !p.PlacementSpec().Clusters.MaySelect(cluster) {
 				return nil
 			}
 			for _, s := range p.PlacementSpec().ResourceSelectors {
@@ -106,16 +104,4 @@ func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper,
 		}
 	}
 	return kinds, placements, nil
-}
-
-// mayPick says whether a placement may pick a cluster, by names and labels.
-func mayPick(s hubv1.ClusterSelection, cluster *hubv1.MemberCluster) bool {
-	if slices.Contains(s.ExcludedNames, cluster.Name) || (len(s.Names) > 0 && !slices.Contains(s.Names, cluster.Name)) {
-		return false
-	}
-	if s.LabelSelector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
-	return err == nil && selector.Matches(labels.Set(cluster.SelectableLabels()))
 }
