@@ -280,7 +280,7 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// others compares a value with further schemas. A partial value only has to fit all of them: the alternatives are mostly
+// others compares a value with further schemas. A partial value is not compared with alternatives, which are mostly
 // about which fields go together.
 func (c *checker) others(o *others, value any) {
 	for _, part := range o.all {

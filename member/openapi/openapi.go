@@ -1,5 +1,5 @@
-// Package openapi keeps the schema of one kind and compares objects with it: which of their fields it does not have, and
-// which of their values it does not take.
+// Package openapi keeps the schema of one kind and compares objects with it: which of their fields the schema does not
+// have, and which of their values it does not take.
 //
 // The schema is the one that an API server publishes in the OpenAPI v3 document of the kind's group and version, for
 // built-in kinds and for custom ones alike. So one check serves the hub's objects and their copies on members.
