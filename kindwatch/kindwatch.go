@@ -4,8 +4,7 @@
 // a kind that is not served, not permitted or hangs costs itself only, and nobody waits for a first list.
 //   - What was listed is kept while a watch is repaired: could not read is not gone.
 //   - A watch that ends is opened again where it ended; only a server that no longer knows that place is listed anew.
-//     The reflector of client-go lists anew after most broken connections and cannot be told to re-open, so it is not
-//     used.
+//     The Reflector of client-go lists anew after most broken connections. ADR 18 compares the two.
 //   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects.
 //     How many objects make a page depends on their size, and only a few kinds of the process list at the same time.
 //
