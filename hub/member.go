@@ -111,10 +111,11 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
 		config.Wrap(hold.Guard)
 	}
-	requests, err := kindwatch.NewClient(c.Requests)
+	writes, err := kindwatch.NewRESTClient(c.Requests)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for writes: %w", err)
 	}
+	requests := dynamic.New(writes)
 	watches, err := kindwatch.NewClient(c.Watches)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for watches: %w", err)
@@ -131,7 +132,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 		return nil, err
 	}
 	m.Observer = maker.newObserver(ctx, m, watches)
-	m.Applier = apply.New(name, m.isHub, requests, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	m.Applier = apply.New(name, m.isHub, writes, func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		r, err := m.kinds.Find(gvk)
 		return r.GroupVersionResource, r.Namespaced, err
 	}, maker.hub.UID, maker.hub.Key, m.Observer.Await)

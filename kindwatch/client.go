@@ -18,6 +18,15 @@ import (
 // which costs more than all else that is done with it. What its watches bring is for this package alone: it is read
 // when it is needed.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
+	c, err := NewRESTClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.New(c), nil
+}
+
+// NewRESTClient returns the client that NewClient wraps. Its requests also give the answer to a deletion.
+func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
 	config.APIPath = "/unused" // every request of a dynamic client has its whole path
@@ -25,7 +34,7 @@ func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	return dynamic.New(c), nil
+	return c, nil
 }
 
 // negotiated decodes JSON in its own way and leaves all else as it is.

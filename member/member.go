@@ -89,6 +89,7 @@ type Observation struct {
 	Hash     string               // content hash, see member/content.Hash
 	Source   source.Mark          // source annotation
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
+	Adopted  bool                 // annotation of a copy that was there before the hub took it over
 
 	Health        hubv1.Health
 	HealthReason  string
@@ -162,6 +163,10 @@ type WithdrawIntent struct {
 
 	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
 	Adopted bool
+
+	// Seen is the copy as a live watch shows it; nil if none does. If it proves that the copy may go, the copy is deleted
+	// at exactly that version and not read before.
+	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
 	// PolicyIfAdopted takes the place of Policy Delete for a copy that was adopted, by Adopted or by its annotation.

@@ -25,10 +25,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		return r.leaveAlone(gvk), true
 	}
-	if mem := r.queue.recall(r.key); mem.withdrawn != nil && r.target.Absent != nil && *mem.withdrawn == *r.target.Absent {
-		if _, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}); !found {
-			return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
-		}
+	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
+	if mem := r.queue.recall(r.key); mem.withdrawn != nil && r.target.Absent != nil && *mem.withdrawn == *r.target.Absent && !found {
+		return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
 	}
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
@@ -44,6 +43,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
 		PolicyIfAdopted: orDefault(r.policy().Deletion.Adopted, hubv1.RemovalOrphan),
 		Propagation:     orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
+	}
+	if found && synced {
+		in.Seen = &seen
 	}
 	if row := fresh.BindingStatus().Row(r.target.Name); row != nil {
 		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted

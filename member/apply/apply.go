@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -38,6 +39,7 @@ type Applier struct {
 	name    string
 	isHub   bool
 	client  dynamic.Interface
+	deletes rest.Interface
 	resolve Resolve
 	hubUID  types.UID
 	key     canonical.Key
@@ -45,11 +47,13 @@ type Applier struct {
 }
 
 // New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing
-// is written; client has a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of
+// is written; requests have a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of
 // Secrets. wrote is told of each object as it is after a write, and must not change it.
-func New(name string, isHub bool, client dynamic.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
+func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
-	return &Applier{name: name, isHub: isHub, client: client, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote}
+	return &Applier{
+		name: name, isHub: isHub, client: dynamic.New(requests), deletes: requests, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote,
+	}
 }
 
 // target is the object in question on the member.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 )
@@ -34,7 +34,7 @@ func TestRetryAfterIsLeftToTheCaller(t *testing.T) {
 			t.Cleanup(server.Close)
 			config := &rest.Config{Host: server.URL, QPS: -1}
 			config.Wrap(apply.KeepRetryAfter)
-			client, err := dynamic.NewForConfig(config)
+			client, err := kindwatch.NewRESTClient(config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ func TestViewShowsTheCopyOfTheHubObjectAlone(t *testing.T) {
 	}
 	_, out = w.as(apiServer, "hub-2").View(t.Context(), w.viewed())
 	refusedAs(t, out, hubv1.ReasonOwnedByOther)
-	_, out = apply.New("hub", true, w.admin, resolve, hubUID, nil, ignored).View(t.Context(), w.viewed())
+	_, out = apply.New("hub", true, nil, resolve, hubUID, nil, ignored).View(t.Context(), w.viewed())
 	refusedAs(t, out, hubv1.ReasonIsTemplate)
 }
 

@@ -33,6 +33,11 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 		}
 		return *stop
 	}
+	if known(in) {
+		if out, settled := a.withdrawUnread(ctx, t, in); settled {
+			return out
+		}
+	}
 	for range 2 { // the second time if the object changed between the read and the write
 		out, again := a.withdrawOnce(ctx, t, in)
 		if !again {
@@ -40,6 +45,32 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 		}
 	}
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
+}
+
+// known reports whether the watch has shown everything that a read is for. A copy that was adopted is always read, and
+// so is a namespace, which may have been made on demand.
+func known(in member.WithdrawIntent) bool {
+	seen := in.Seen
+	return seen != nil && in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted && in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) &&
+		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the label is the one that the watch selects by
+		seen.Hash != "" && // the hub has applied it
+		!seen.Deleting && !in.Source.Newer(seen.Source, true) && seen.UID != "" && seen.ResourceVersion != ""
+}
+
+// withdrawUnread deletes the copy exactly as the watch has shown it. It is not settled if the copy has changed since.
+func (a *Applier) withdrawUnread(ctx context.Context, t target, in member.WithdrawIntent) (out member.Outcome, settled bool) {
+	left, err := a.remove(ctx, t, in.Seen.UID, in.Seen.ResourceVersion, in.Propagation)
+	switch {
+	case isGone(err):
+		return applied(hubv1.ReasonWithdrawn, ""), true
+	case isChanged(err):
+		return member.Outcome{}, false
+	case isNotServed(err):
+		return a.withdrawUnserved(ctx, t, classify(err, t)), true
+	case err != nil:
+		return classify(err, t), true
+	}
+	return removed(ctx, t, in.Seen.UID, left), true
 }
 
 func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.WithdrawIntent) (out member.Outcome, again bool) {
@@ -70,13 +101,14 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawIntent, live *unstructured.Unstructured, policy hubv1.RemovalPolicy, why string,
 ) (out member.Outcome, again bool) {
 	var err error
+	var left *unstructured.Unstructured
 	switch {
 	case policy == hubv1.RemovalOrphan || madeOnDemand(live):
 		err = a.orphan(ctx, t, live, policy == hubv1.RemovalOrphan)
 	case live.GetDeletionTimestamp() != nil:
 		return seen(deleting(t, live), live), false
 	default:
-		err = remove(ctx, t, live, in.Propagation)
+		left, err = a.remove(ctx, t, live.GetUID(), live.GetResourceVersion(), in.Propagation)
 	}
 	switch {
 	case isGone(err):
@@ -93,7 +125,7 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 		}
 		return out, false
 	}
-	return removed(ctx, t, live), false
+	return removed(ctx, t, live.GetUID(), left), false
 }
 
 // leftAlone is the outcome for an object that is not the copy. It names the object by its UID: a watch may show that
@@ -141,29 +173,61 @@ func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes exactly what was read.
-func remove(ctx context.Context, t target, live *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
+// remove deletes the object with this UID at this version. left is the object if the server answers with it, as it does
+// while the object waits for something, and nil if the object is gone.
+func (a *Applier) remove(
+	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
+) (left *unstructured.Unstructured, err error) {
 	if propagation == "" {
 		propagation = metav1.DeletePropagationBackground
 	}
-	uid, version := live.GetUID(), live.GetResourceVersion()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.objects.Delete(ctx, t.key.Name, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-		PropagationPolicy: &propagation,
-	})
+	// A dynamic client drops the answer.
+	result := a.deletes.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
+		NamespaceIfScoped(t.key.Namespace, t.key.Namespace != "").Resource(t.resource.Resource).Name(t.key.Name).
+		Body(&metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+			PropagationPolicy: &propagation,
+		}).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	left = &unstructured.Unstructured{}
+	if err := left.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	if left.GroupVersionKind() == metav1.Unversioned.WithKind("Status") && left.Object["status"] == metav1.StatusSuccess {
+		return nil, nil
+	}
+	return left, member.CheckObject(left)
 }
 
-// removed says whether the deleted object is gone, or waits for something.
-func removed(ctx context.Context, t target, deleted *unstructured.Unstructured) member.Outcome {
-	live, err := t.read(ctx)
-	out := deleting(t, deleted)
-	switch {
-	case isGone(err) || err == nil && live.GetUID() != deleted.GetUID():
-		out = applied(hubv1.ReasonWithdrawn, "")
-	case err == nil:
-		out = seen(deleting(t, live), live)
+func pathOf(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.Group + "/" + gv.Version
+}
+
+// removed says whether the deleted object is gone, or waits for something. Some kinds are answered with the object also
+// if it is gone: then it has no deletionTimestamp, and a read tells.
+func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
+	if left != nil && left.GetDeletionTimestamp() == nil {
+		switch live, err := t.read(ctx); {
+		case isGone(err):
+			left = nil
+		case err == nil:
+			left = live
+		}
+	}
+	out := applied(hubv1.ReasonWithdrawn, "")
+	if left != nil && left.GetUID() == uid {
+		out = seen(deleting(t, left), left)
 	}
 	out.Wrote = true
 	return out

@@ -9,17 +9,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-func clientOf(t *testing.T, way http.RoundTripper) dynamic.Interface {
+func clientOf(t *testing.T, way http.RoundTripper) rest.Interface {
 	t.Helper()
-	c, err := dynamic.NewForConfig(&rest.Config{Host: "https://member.invalid", Transport: way, QPS: -1})
+	c, err := kindwatch.NewRESTClient(&rest.Config{Host: "https://member.invalid", Transport: way, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/apply"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -57,7 +58,7 @@ var (
 
 var plurals = map[string]string{
 	"Widget": "widgets", "ConfigMap": "configmaps", "Secret": "secrets", "Pod": "pods", "Namespace": "namespaces", "Ghost": "ghosts",
-	"Deployment": "deployments", "CustomResourceDefinition": "customresourcedefinitions",
+	"Deployment": "deployments", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 // key is that of the hashes of Secrets.
@@ -170,7 +171,7 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) { return w.roundTrip(next, r) })
 	})
-	client, err := dynamic.NewForConfig(config)
+	client, err := kindwatch.NewRESTClient(config)
 	if err != nil {
 		w.Fatal(err)
 	}

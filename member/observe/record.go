@@ -49,6 +49,7 @@ type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
 	deleting  bool
+	adopted   bool
 	// owner has no name if that is the object's own.
 	owner  hubv1.ObjectIdentity
 	paused time.Time
@@ -92,6 +93,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
 		r.digest = strings.Clone(digest)
 	}
+	c.adopted = annotation(hubv1.AdoptedAnnotation) == "true"
 	mark := source.ParseMark(annotation(hubv1.SourceAnnotation))
 	mark.Epoch.Random = strings.Clone(mark.Epoch.Random)
 	r.sourceGeneration, c.epoch = mark.Generation, mark.Epoch
@@ -126,7 +128,7 @@ func (r *record) observation() member.Observation {
 	o := member.Observation{
 		GVK: c.gvk, Namespace: c.namespace, Name: r.name,
 		UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Deleting: c.deleting,
-		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused,
+		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused, Adopted: c.adopted,
 		Source: source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
 		Health: c.health, HealthReason: c.reason, HealthMessage: r.message,
 		Observed: r.observed, ObservedGeneration: r.observedGeneration,
