@@ -28,6 +28,8 @@ type Input struct {
 	// judged yet. A nil map means that there is no guard: a copy goes at once, unless the binding shows its removal as
 	// held.
 	Removals map[string]Verdict
+	// Withdrawn is true if every cluster has confirmed its Absent entry, although the rows may not say so.
+	Withdrawn bool
 	// Unconfirmed is true if the other fields come from a cache. Then every cluster keeps its copy.
 	Unconfirmed bool
 	// Now is the time of the decision.

@@ -102,7 +102,7 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether the row of an Absent entry confirms the withdrawal. The rows must belong to the current
+// withdrawn reports whether the withdrawal of an Absent entry is confirmed, to this process or by its row. The rows must belong to the current
 // spec or to the one just before: an entry that was Absent in both was not Present in between. An older row may confirm
 // an earlier withdrawal. (A deletion counts as a change of the spec.)
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
@@ -110,12 +110,12 @@ func (in input) withdrawn(e hubv1.BindingTarget) bool {
 		return false
 	}
 	before := in.Spec().Target(e.Name)
-	status := in.Binding.BindingStatus()
-	if before == nil || before.State != hubv1.TargetAbsent || status.ObservedGeneration < in.Binding.GetGeneration()-1 {
+	if before == nil || before.State != hubv1.TargetAbsent {
 		return false
 	}
+	status := in.Binding.BindingStatus()
 	row := status.Row(e.Name)
-	return row != nil && row.Reason == hubv1.ReasonWithdrawn
+	return in.Withdrawn || status.ObservedGeneration >= in.Binding.GetGeneration()-1 && row != nil && row.Reason == hubv1.ReasonWithdrawn
 }
 
 func present(cluster string) hubv1.BindingTarget {

@@ -104,7 +104,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	var err error
 	c.reporter, err = report.New(report.Options{
 		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
-		Templates: k.store, Decisions: c.scheduler, Events: events, Pacer: pacer,
+		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: events, Pacer: pacer,
 		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
 		Conventions: k.definitions.Learn,
 	})

@@ -209,7 +209,7 @@ func (r *run) report(ctx context.Context) {
 // unsettled opens the window again, for a bounded time, if an expected result would change the status. The result ends
 // the window.
 func (r *run) unsettled() bool {
-	if !r.othersDue && (!r.unseen || !r.changed()) || fails(r.binding.BindingStatus(), &r.after) {
+	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false
 	}
 	e, unlock := r.entry()
@@ -289,11 +289,16 @@ func (r *run) writeBinding(ctx context.Context) error {
 	r.wrote = true
 	kind, _ := bindingKind(r.key.Namespace)
 	hubWrites.WithLabelValues(kind, writeRows).Inc()
-	for _, ev := range e.troubles.phases(&before, &r.after, r.binding.BindingSpec()) {
+	r.tellPhases(e, &before)
+	return nil
+}
+
+// tellPhases records the events that the status to be is worth. It is called with the entry's lock held.
+func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
+	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
 		r.tell(ev)
 	}
-	return nil
 }
 
 // end keeps what the next run needs to know.

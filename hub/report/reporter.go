@@ -61,7 +61,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
+// Options of a Reporter. All but Withdrawn, Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -72,6 +72,9 @@ type Options struct {
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
+	// Withdrawn is told of a binding whose object is deleted and whose last copy is gone, and says whether that is news.
+	// The binding ends then, and its rows are not written. Unset means that they are.
+	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
 	// Pacer gives the turns for writes. Unset means one of its own.
 	Pacer *pace.Pacer

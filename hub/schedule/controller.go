@@ -96,6 +96,7 @@ type Scheduler struct {
 	liveFacts  liveFacts
 	decisions  decisions
 	deleted    deletedObjects
+	withdrawn  withdrawals
 	memo       decide.Memo
 	counts     copyCounts
 	capacities capacities

@@ -34,7 +34,9 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	case client.IgnoreNotFound(err) != nil:
 		return decide.Input{}, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case err == nil:
-		in.Binding = binding
+		in.Binding, in.Withdrawn = binding, s.withdrawn.cover(binding)
+	default:
+		s.withdrawn.forget(id.BindingKey())
 	}
 	if in.Binding != nil && hubv1.ObjectOf(in.Binding) != id {
 		return decide.Input{}, fmt.Errorf("reading the binding %s of %s: %w", id.BindingKey(), id, errOtherObject)

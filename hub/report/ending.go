@@ -1,0 +1,46 @@
+package report
+
+import (
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// ends reports whether the hub object is deleted, so that the binding goes with the last copy.
+func (r *run) ends() bool {
+	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
+	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
+		return t.Absent.Reason == hubv1.ReasonObjectDeleted
+	})
+}
+
+// ending reports whether the rows of a deleted object are not written now. They wait while copies are on their way out.
+// After the last one, the leader ends the binding without them: it is told, and nobody would read them.
+//
+// A row that says what a withdrawal waits for is written, and so is a list of orphaned copies. The rows of another
+// replica are the only way to the leader.
+func (r *run) ending() bool {
+	if !r.ends() || len(r.after.Orphaned) > 0 {
+		return false
+	}
+	underWay := false
+	for _, row := range r.rows {
+		if row.Reason == hubv1.ReasonWithdrawn || (r.elsewhere[row.Name] && !r.leads) {
+			continue
+		}
+		fact, known := r.facts[row.Name]
+		if known && (!fact.Connected || fact.Outcome != nil && fact.Outcome.Reason != hubv1.ReasonWithdrawn) {
+			return false
+		}
+		underWay = true
+	}
+	if underWay || !r.leads || r.reporter.opts.Withdrawn == nil {
+		return underWay
+	}
+	if r.reporter.opts.Withdrawn(r.binding) {
+		e, unlock := r.entry()
+		defer unlock()
+		r.tellPhases(e, r.binding.BindingStatus())
+	}
+	return true
+}

@@ -1,0 +1,63 @@
+package schedule
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Withdrawn notes that every cluster has confirmed the Absent entry of a binding, as hub/report tells before it would
+// write the rows. It returns false if that was known.
+func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
+	if !s.withdrawn.note(b) {
+		return false
+	}
+	if _, q := s.leading(); q != nil {
+		s.add(q, hubv1.ObjectOf(b))
+	}
+	return true
+}
+
+// withdrawals are the bindings of which every cluster has confirmed the Absent entry. They may be lost at any time:
+// then members are asked again.
+type withdrawals struct {
+	mu   sync.Mutex
+	done map[types.NamespacedName]withdrawal
+}
+
+type withdrawal struct {
+	uid        types.UID
+	generation int64
+}
+
+// note returns false if the binding was covered before.
+func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
+	if w.cover(b) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = map[types.NamespacedName]withdrawal{}
+	}
+	w.done[client.ObjectKeyFromObject(b)] = withdrawal{b.GetUID(), b.GetGeneration()}
+	return true
+}
+
+// cover reports whether the confirmations belong to the spec of the binding or to the one just before. A deletion
+// counts as a change of the spec.
+func (w *withdrawals) cover(b hubv1.BindingObject) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d, ok := w.done[client.ObjectKeyFromObject(b)]
+	return ok && d.uid == b.GetUID() && (d.generation == b.GetGeneration() || d.generation == b.GetGeneration()-1)
+}
+
+func (w *withdrawals) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.done, key)
+}
