@@ -174,3 +174,27 @@ func TestAHeldCopyKeepsItsShareAndHindersNoEviction(t *testing.T) {
 		t.Errorf("the eviction waits for %v", waits)
 	}
 }
+
+func TestAWithdrawalThatEveryClusterConfirmed(t *testing.T) {
+	gone := absent("eu", hubv1.ReasonObjectDeleted, hubv1.RemovalDelete)
+	tests := map[string]struct {
+		entry     hubv1.BindingTarget
+		confirmed bool
+		want      string
+		remove    bool
+	}{
+		"ends the binding without a row":                 {entry: gone, confirmed: true, remove: true},
+		"is awaited without a confirmation":              {entry: gone, want: "-eu ObjectDeleted Delete"},
+		"says nothing of an entry that was not recorded": {entry: present("eu"), confirmed: true, want: "-eu ObjectDeleted Delete"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := guarded(bound(tc.entry), policy("web"), nil, cluster("eu"))
+			f.Object.State, f.Object.Template, f.Withdrawn = Deleted, nil, tc.confirmed
+			p := Decide(f)
+			if got := readEntries(p.Spec); got != tc.want || p.Remove != tc.remove {
+				t.Errorf("entries are %q, remove is %v; want %q, %v", got, p.Remove, tc.want, tc.remove)
+			}
+		})
+	}
+}

@@ -43,7 +43,14 @@ type freshRead struct {
 // cached one.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
-	if r := f.begun(key); r != nil {
+	var useless *freshRead
+	for {
+		r, isMine := f.join(key, useless)
+		if isMine {
+			defer close(r.done)
+			r.err = f.reader.Get(ctx, key, r.binding)
+			return r.binding, r.err
+		}
 		select {
 		case <-r.done:
 		case <-ctx.Done():
@@ -53,28 +60,19 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 			f.clock.Since(r.begun) < freshFor {
 			return r.binding, nil
 		}
+		useless = r
 	}
-	r := &freshRead{begun: f.clock.Now(), done: make(chan struct{}), binding: hubv1.NewBinding(key)}
-	defer close(r.done)
-	f.share(key, r)
-	r.err = f.reader.Get(ctx, key, r.binding)
-	return r.binding, r.err
 }
 
-// begun is a read of the binding that may still be relied on, or nil.
-func (f *freshBindings) begun(key types.NamespacedName) *freshRead {
+// join returns a read of the binding that may still be relied on and is not the useless one. If there is none, the
+// caller makes the read that is returned, and others wait for it. Reads that nobody may rely on any more are forgotten.
+func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r := f.reads[key]; r != nil && f.clock.Since(r.begun) < freshFor {
-		return r
+	if r := f.reads[key]; r != nil && r != useless && f.clock.Since(r.begun) < freshFor {
+		return r, false
 	}
-	return nil
-}
-
-// share lets others wait for the read, and forgets those that nobody may rely on any more.
-func (f *freshBindings) share(key types.NamespacedName, r *freshRead) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	r = &freshRead{begun: f.clock.Now(), done: make(chan struct{}), binding: hubv1.NewBinding(key)}
 	if f.clock.Since(f.swept) >= freshFor {
 		f.swept = r.begun
 		for k, old := range f.reads {
@@ -87,4 +85,5 @@ func (f *freshBindings) share(key types.NamespacedName, r *freshRead) {
 		f.reads = map[types.NamespacedName]*freshRead{}
 	}
 	f.reads[key] = r
+	return r, true
 }

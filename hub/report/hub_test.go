@@ -51,10 +51,11 @@ type world struct {
 	events    *fakeEvents
 	holds     func(cluster string) bool // nil: all of them
 	follows   bool                      // another replica leads
-	pacer     *pace.Pacer               // nil: one of its own
-	clock     clock.PassiveClock        // nil: the real one
-	grace     time.Duration             // of links that are lost
-	reporter  *Reporter                 // set by start
+	withdrawn func(hubv1.BindingObject) bool
+	pacer     *pace.Pacer        // nil: one of its own
+	clock     clock.PassiveClock // nil: the real one
+	grace     time.Duration      // of links that are lost
+	reporter  *Reporter          // set by start
 }
 
 func newWorld(t *testing.T, kind string) *world {
@@ -94,7 +95,7 @@ func (w *world) start() (stop func()) {
 	}
 	r, err := New(Options{
 		Client: mgr.GetClient(), Definitions: catalog.New(w.client, w.client.RESTMapper()), HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
-		Templates: liveTemplates{w}, Decisions: w.decisions, Events: w.events, Holds: w.holds, Pacer: w.pacer, Clock: w.clock, Grace: w.grace,
+		Templates: liveTemplates{w}, Decisions: w.decisions, Withdrawn: w.withdrawn, Events: w.events, Holds: w.holds, Pacer: w.pacer, Clock: w.clock, Grace: w.grace,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -368,6 +369,13 @@ func (f *fakeFleet) see(cluster string, o member.Observation) {
 		f.seen[cluster] = map[types.NamespacedName]member.Observation{}
 	}
 	f.seen[cluster][types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = o
+}
+
+// lose takes away what was seen of an object.
+func (f *fakeFleet) lose(cluster string, object types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seen[cluster], object)
 }
 
 func (f *fakeFleet) link(cluster string, s member.LinkState) {

@@ -24,7 +24,7 @@ func replicas(w *world, clusters ...string) []*world {
 	}
 	out := make([]*world, len(clusters))
 	for i, c := range clusters {
-		one := &world{t: w.t, client: w.client, namespace: w.namespace, gvk: w.gvk, fleet: newFakeFleet(), decisions: w.decisions, events: w.events, clock: w.clock}
+		one := &world{t: w.t, client: w.client, namespace: w.namespace, gvk: w.gvk, fleet: newFakeFleet(), decisions: w.decisions, events: w.events, clock: w.clock, withdrawn: w.withdrawn}
 		one.holds = func(cluster string) bool { return cluster == c }
 		one.follows = i > 0
 		one.start()

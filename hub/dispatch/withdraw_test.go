@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// watchedMember shows one copy, and keeps the intent of each withdrawal.
+type watchedMember struct {
+	*fakeMember
+	shown         *member.Observation
+	found, synced bool
+	withdrawn     []member.WithdrawIntent
+}
+
+// Observation implements member.Cluster.
+func (m *watchedMember) Observation(schema.GroupVersionKind, types.NamespacedName) (o member.Observation, found, synced bool) {
+	return *m.shown, m.found, m.synced
+}
+
+// Withdraw implements member.Cluster.
+func (m *watchedMember) Withdraw(_ context.Context, in member.WithdrawIntent) member.Outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.withdrawn = append(m.withdrawn, in)
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Wrote: true}
+}
+
+func deletedEverywhere(b *hubv1.ResourceBinding) {
+	for i := range b.Spec.Clusters {
+		b.Spec.Clusters[i].State = hubv1.TargetAbsent
+		b.Spec.Clusters[i].Absent = &hubv1.Absence{Reason: hubv1.ReasonObjectDeleted, UID: b.Spec.ObjectRef.UID, Policy: hubv1.RemovalDelete}
+	}
+	b.Generation++
+}
+
+func TestAWithdrawalKnowsWhatTheWatchShows(t *testing.T) {
+	shown := &member.Observation{UID: "copy", ResourceVersion: "7", Hash: "h"}
+	tests := map[string]struct {
+		found, synced bool
+		want          *member.Observation
+	}{
+		"of a kind that is synced":                  {found: true, synced: true, want: shown},
+		"unless the first list has not come":        {found: true},
+		"unless it shows no copy":                   {synced: true},
+		"unless nothing is known of the kind there": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := &watchedMember{fakeMember: takes("eu"), shown: shown, found: tc.found, synced: tc.synced}
+			w := newWorld(t, m.fakeMember)
+			b := w.add(kind, "w")
+			deletedEverywhere(b)
+			q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &run{queue: q, key: client.ObjectKeyFromObject(b), binding: b, target: &b.Spec.Clusters[0], cluster: m}
+			if err := r.gather(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.withdraw(t.Context())
+			if len(m.withdrawn) != 1 || !cmp.Equal(tc.want, m.withdrawn[0].Seen) {
+				t.Errorf("got %+v, want it to know of %+v", m.withdrawn, tc.want)
+			}
+		})
+	}
+}
+
+// asked counts the uncached reads of each binding.
+type asked struct {
+	client.Reader
+	mu    sync.Mutex
+	times map[types.NamespacedName]int
+}
+
+// Get implements client.Reader. It takes a while, as a server does.
+func (a *asked) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	a.mu.Lock()
+	a.times[key]++
+	a.mu.Unlock()
+	time.Sleep(time.Millisecond)
+	return a.Reader.Get(ctx, key, into, o...)
+}
+
+func TestTheMembersOfABindingShareOneUncachedReadOfIt(t *testing.T) {
+	const members, objects = 10, 20
+	var all []*fakeMember
+	for i := range members {
+		all = append(all, takes(fmt.Sprint("m", i)))
+	}
+	w := newWorld(t, all...)
+	reads := &asked{Reader: w, times: map[types.NamespacedName]int{}}
+	w.dispatcher.fresh.reader = reads
+	var runs []*run
+	for i := range objects {
+		b := w.add(kind, fmt.Sprint("w", i))
+		deletedEverywhere(b)
+		for c := range b.Spec.Clusters {
+			target := &b.Spec.Clusters[c]
+			q, err := newQueue(target.Name, w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &watchedMember{fakeMember: w.members[target.Name], shown: &member.Observation{}}
+			runs = append(runs, &run{queue: q, key: client.ObjectKeyFromObject(b), binding: b, target: target, cluster: m})
+		}
+	}
+	for of := range slices.Chunk(runs, members) { // the members of one binding are at work at one moment
+		var atWork sync.WaitGroup
+		for _, r := range of {
+			atWork.Go(func() {
+				if err := r.gather(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if o, known := r.withdraw(t.Context()); !known || o.Reason != hubv1.ReasonWithdrawn {
+					t.Errorf("%+v", o)
+				}
+			})
+		}
+		atWork.Wait()
+	}
+	for key, times := range reads.times {
+		if times != 1 {
+			t.Errorf("%s was read %d times, want once", key, times)
+		}
+	}
+	if len(reads.times) != objects {
+		t.Errorf("%d bindings were read, want %d", len(reads.times), objects)
+	}
+}
