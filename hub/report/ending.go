@@ -2,9 +2,13 @@ package report
 
 import (
 	"slices"
+	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
+
+// endsWithin is how long rows of a deleted object wait: for the last copy, and then for the end of the binding.
+const endsWithin = 30 * time.Second
 
 // ends reports whether the hub object is deleted, so that the binding goes with the last copy.
 func (r *run) ends() bool {
@@ -40,6 +44,7 @@ func (r *run) ending() bool {
 	if r.reporter.opts.Withdrawn(r.binding) {
 		e, unlock := r.entry()
 		defer unlock()
+		e.settleUntil = r.now.Add(endsWithin)
 		r.tellPhases(e, r.binding.BindingStatus())
 	}
 	return true

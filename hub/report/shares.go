@@ -82,7 +82,10 @@ func (r *run) isDue(row *hubv1.ClusterRow) bool {
 
 // patience is how long after the first change a write waits for the results that are expected.
 func (r *run) patience() time.Duration {
-	if r.othersDue || r.ends() {
+	switch {
+	case r.ends():
+		return endsWithin
+	case r.othersDue:
 		return othersAtMost
 	}
 	return longestWindow

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -205,5 +206,23 @@ func TestMarkdownOfNeighbours(t *testing.T) {
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("markdown (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatADeletionMustHold(t *testing.T) {
+	r := &Result{Profile: "small", Objects: 500, Members: 3, Phases: []Phase{{
+		System: systemHanse, Name: withdraw, ShareOfRaw: 0.41,
+		Cost: &Cost{HubWritesBeyond: 4.7, MemberReads: 0.1, HubRequests: map[string]float64{"GET resourcebindings.hanse.dev": 1}},
+	}}}
+	var got []string
+	for _, target := range r.targets() {
+		got = append(got, fmt.Sprintf("%s: %v", target.what, target.holds()))
+	}
+	want := []string{
+		"delete: share of raw: true", "delete: hub writes per object: false", "delete: member reads per copy: true",
+		"delete: uncached reads of the binding per object: true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
 	}
 }

@@ -18,8 +18,8 @@ func (t target) holds() bool {
 
 // leastShare of raw that a profile must reach in a phase.
 var leastShare = map[string]map[string]float64{
-	"small": {create: 0.35, update: 0.50},
-	"wide":  {create: 0.70},
+	"small": {create: 0.35, update: 0.50, withdraw: 0.40},
+	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
 // Limits of a copy's CPU and of latencies with all objects at once, over what raw takes for a copy, and for all copies:
@@ -140,6 +140,10 @@ func (r *Result) phaseTargets(p *Phase) []target {
 		add(r.Members == 3, "p99", p.Latency.P99/1000, 0.3, " s")
 	case singleStatus:
 		add(true, "p50", p.Latency.P50/1000, 0.3, " s")
+	case withdraw:
+		add(true, "hub writes per object", p.Cost.HubWritesBeyond, 3.2, "")
+		add(true, "member reads per copy", p.Cost.MemberReads, 0.2, "")
+		add(true, "uncached reads of the binding per object", p.Cost.HubRequests["GET resourcebindings.hanse.dev"], 1.1, "")
 	}
 	return out
 }
