@@ -146,7 +146,11 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	}
 	e.moved[cluster] = true
 	u := e.progress()
-	if p, ok := e.complete(away, holds); u != result || len(e.moved) < 2 || !ok || p != e.reported {
+	p, ok := e.complete(away, holds)
+	if u == whenIdle && ok {
+		return result // the watch shows that a withdrawn copy is gone
+	}
+	if u != result || len(e.moved) < 2 || !ok || p != e.reported {
 		return u // the copies are being written, and their outcomes count
 	}
 	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
