@@ -2,8 +2,9 @@
 //
 // It decides from a fresh read whether the object there is this hub's, and makes every change of an existing object
 // conditional on that read. Where nothing is known to be there it writes first, in a way that is refused if something
-// is. What is not this hub's is left alone unless adoption was asked for; another hub's is never touched. Everything
-// that can go wrong is an Outcome with a reason and a time to retry, nothing is logged.
+// is. A copy that a watch has shown in full is deleted unread, at exactly the version that was shown. What is not this
+// hub's is left alone unless adoption was asked for; another hub's is never touched. Everything that can go wrong is an
+// Outcome with a reason and a time to retry, nothing is logged.
 //
 // It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is
 // fought.

@@ -51,14 +51,18 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 // so is a namespace, which may have been made on demand.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
-	return seen != nil && in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted && in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) &&
+	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
+		in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted &&
+		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) &&
 		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the label is the one that the watch selects by
 		seen.Hash != "" && // the hub has applied it
-		!seen.Deleting && !in.Source.Newer(seen.Source, true) && seen.UID != "" && seen.ResourceVersion != ""
+		!in.Source.Newer(seen.Source, true)
 }
 
 // withdrawUnread deletes the copy exactly as the watch has shown it. It is not settled if the copy has changed since.
-func (a *Applier) withdrawUnread(ctx context.Context, t target, in member.WithdrawIntent) (out member.Outcome, settled bool) {
+func (a *Applier) withdrawUnread(
+	ctx context.Context, t target, in member.WithdrawIntent,
+) (out member.Outcome, settled bool) {
 	left, err := a.remove(ctx, t, in.Seen.UID, in.Seen.ResourceVersion, in.Propagation)
 	switch {
 	case isGone(err):
