@@ -102,9 +102,9 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether the withdrawal of an Absent entry is confirmed, to this process or by its row. The rows must belong to the current
-// spec or to the one just before: an entry that was Absent in both was not Present in between. An older row may confirm
-// an earlier withdrawal. (A deletion counts as a change of the spec.)
+// withdrawn reports whether the withdrawal of an Absent entry is confirmed, to this process or by its row. The rows
+// must belong to the current spec or to the one just before: an entry that was Absent in both was not Present in
+// between. An older row may confirm an earlier withdrawal. (A deletion counts as a change of the spec.)
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false

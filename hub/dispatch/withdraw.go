@@ -39,23 +39,10 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		return member.Outcome{}, false
 	}
 	r.watch(r.queue.recall(r.key), gvk) // the delete event wakes the key
-	in := member.WithdrawIntent{
-		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: target.Absent.UID, Policy: target.Absent.Policy,
-		PolicyIfAdopted: orDefault(r.policy().Deletion.Adopted, hubv1.RemovalOrphan),
-		Propagation:     orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
-	}
+	in := r.withdrawal(gvk, target.Absent, fresh.BindingStatus().Row(r.target.Name))
 	if found && synced {
 		in.Seen = &seen
 	}
-	if row := fresh.BindingStatus().Row(r.target.Name); row != nil {
-		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted
-	}
-	if template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity); ok && template.GetUID() == target.Absent.UID {
-		r.setSource(template)
-	} else {
-		r.setSource(nil)
-	}
-	in.Source = r.source
 	o := r.confirmOlder(ctx, r.cluster.Withdraw(ctx, in))
 	if r.behind {
 		return o, true
@@ -69,6 +56,25 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	}
 	r.queue.remember(r.key, mem)
 	return o, true
+}
+
+// withdrawal is the intent for an absence of the binding that was read uncached, with its row, nil if there is none.
+func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row *hubv1.ClusterRow) member.WithdrawIntent {
+	in := member.WithdrawIntent{
+		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
+		PolicyIfAdopted: orDefault(r.policy().Deletion.Adopted, hubv1.RemovalOrphan),
+		Propagation:     orDefault(r.policy().Deletion.PropagationPolicy, metav1.DeletePropagationBackground),
+	}
+	if row != nil {
+		in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = row.UID, row.Digest, row.Adopted
+	}
+	if template, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity); ok && template.GetUID() == absent.UID {
+		r.setSource(template)
+	} else {
+		r.setSource(nil)
+	}
+	in.Source = r.source
+	return in
 }
 
 // leaveAlone withdraws nothing, because the placement only reports: the copy stays as it is, marks included.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,12 +86,11 @@ type asked struct {
 	times map[types.NamespacedName]int
 }
 
-// Get implements client.Reader. It takes a while, as a server does.
+// Get implements client.Reader.
 func (a *asked) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 	a.mu.Lock()
 	a.times[key]++
 	a.mu.Unlock()
-	time.Sleep(time.Millisecond)
 	return a.Reader.Get(ctx, key, into, o...)
 }
 

@@ -48,8 +48,8 @@ type Applier struct {
 }
 
 // New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing
-// is written; requests have a short time-out; hubUID is the value of the hub's label; key is that of the content hashes of
-// Secrets. wrote is told of each object as it is after a write, and must not change it.
+// is written; requests have a short time-out; hubUID is the value of the hub's label; key is that of the content hashes
+// of Secrets. wrote is told of each object as it is after a write, and must not change it.
 func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
 	return &Applier{

@@ -1,12 +1,10 @@
 package apply_test
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
-	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/content"
+	"github.com/hanse-dev/hanse/source"
 )
 
 var serviceAccount = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
@@ -24,36 +23,22 @@ var serviceAccount = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccoun
 // seen is the withdrawal of an object with what a watch of the cluster shows of it as it is now.
 func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.WithdrawIntent {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
-	defer cancel()
-	live, err := w.objects(gvk, ns).Get(ctx, name, metav1.GetOptions{})
+	live, err := w.objects(gvk, ns).Get(w.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	observer := observe.New(ctx, observe.Options{
-		Cluster: "m1", Client: w.admin, HubUID: hubUID, Key: key,
-		Handler: func(string, member.Observation, bool, bool) {},
-		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			resource, _, err := resolve(gvk)
-			return resource, err
-		},
-	})
-	at := types.NamespacedName{Namespace: ns, Name: name}
-	observer.Observe(gvk, at)
-	in := w.withdrawal()
-	in.GVK, in.Owner, in.PolicyIfAdopted = gvk, identity(object(gvk, ns, name, nil)), hubv1.RemovalOrphan
-	for {
-		o, found, _ := observer.Observation(gvk, at)
-		if found && o.ResourceVersion == live.GetResourceVersion() {
-			in.Seen = &o
-			return in
-		}
-		select {
-		case <-ctx.Done():
-			w.Fatalf("the watch does not show %s %s as it is", gvk.Kind, name)
-		case <-time.After(5 * time.Millisecond):
-		}
+	annotations := live.GetAnnotations()
+	o := member.Observation{
+		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Deleting: live.GetDeletionTimestamp() != nil,
+		Source: source.ParseMark(annotations[hubv1.SourceAnnotation]), Adopted: annotations[hubv1.AdoptedAnnotation] == "true",
 	}
+	if owner, uid, err := hubv1.ParseOwner(annotations[hubv1.OwnerAnnotation]); err == nil {
+		o.Owner, o.OwnerUID = owner, types.UID(uid)
+	}
+	o.Hash, _ = content.Hash(key, live)
+	in := w.withdrawal()
+	in.GVK, in.Owner, in.PolicyIfAdopted, in.Seen = gvk, identity(object(gvk, ns, name, nil)), hubv1.RemovalOrphan, &o
+	return in
 }
 
 // asks is what the Applier sends to the cluster, by the methods of its requests.

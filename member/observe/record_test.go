@@ -144,3 +144,15 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 	a[key] = value
 	u.SetAnnotations(a)
 }
+
+func TestARecordShowsThatACopyWasAdopted(t *testing.T) {
+	for mark, want := range map[string]bool{"": false, "true": true, "yes": false} {
+		u := decoded(t, "db", "text")
+		annotations := u.GetAnnotations()
+		annotations[hubv1.AdoptedAnnotation] = mark
+		u.SetAnnotations(annotations)
+		if o := newRecord(nil, u, custom, nil).observation(); o.Adopted != want {
+			t.Errorf("with the mark %q, adopted is %v, want %v", mark, o.Adopted, want)
+		}
+	}
+}
