@@ -39,7 +39,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	if refusal != nil {
 		return *refusal, true
 	}
-	r.watch(r.queue.recall(r.key), manifest.GroupVersionKind())
+	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
 	o.HubGeneration, o.HubContent = template.GetGeneration(), content
 	return o, known
@@ -97,15 +97,9 @@ func (r *run) forbidden() (member.Outcome, bool) {
 type wanted struct {
 	manifest *unstructured.Unstructured
 	digest   string
-	memory   memory
+	record   record
+	lastConfirmed
 
-	// confirmed is the content hash when the copy was last known to be right, with the digest and uid it had then.
-	confirmed, confirmedDigest string
-	confirmedUID               types.UID
-	// adopted says that the copy was on the cluster before the hub took it over.
-	adopted bool
-	// noteReason and note are what was to be said then although all is as wanted; empty if that is nothing.
-	noteReason, note string
 	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
 	observed string
 	// unknown is set by compare: nothing was observed, and no try has told of anything there.
@@ -116,16 +110,25 @@ type wanted struct {
 	wait bool
 }
 
+// lastConfirmed is the copy when it was last known to be as wanted.
+type lastConfirmed struct {
+	confirmed, confirmedDigest string // content hash and digest
+	confirmedUID               types.UID
+	adopted                    bool // it was on the cluster before the hub took it over
+	// noteReason and note are the reason and message of the last confirmed outcome.
+	noteReason, note string
+}
+
 // want gathers what is wanted and makes sure that the kind is watched on the cluster.
 func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
 		manifest: manifest,
 		digest:   r.digest(manifest),
-		memory:   r.queue.recall(r.key),
+		record:   r.queue.records.get(r.key),
 	}
-	w.memory = r.watch(w.memory, gvk)
-	if last := w.memory.last; last.Hash != "" {
+	w.record = r.watch(w.record, gvk)
+	if last := w.record.last; last.Hash != "" {
 		w.confirmed, w.confirmedDigest, w.confirmedUID, w.adopted = last.Hash, last.Digest, last.UID, last.Adopted
 		w.noteReason, w.note = last.Reason, last.Message
 	} else if row := r.binding.BindingStatus().Row(r.target.Name); row != nil {
@@ -136,33 +139,20 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 }
 
 // watch makes sure that the kind, and no other, is watched on the cluster for this binding.
-func (r *run) watch(mem memory, gvk schema.GroupVersionKind) memory {
-	if mem.gvk != gvk {
-		if mem.gvk.Kind != "" {
-			r.cluster.Forget(mem.gvk, r.key)
+func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
+	if rec.gvk != gvk {
+		if rec.gvk.Kind != "" {
+			r.cluster.Forget(rec.gvk, r.key)
 		}
-		mem = memory{gvk: gvk}
-		r.queue.remember(r.key, mem)
+		rec = record{gvk: gvk}
+		r.queue.records.set(r.key, rec)
 	}
 	r.cluster.Observe(gvk, r.key)
-	return mem
+	return rec
 }
 
-const (
-	// backWithin is how long our own write may take to come back by the watch. Then the cluster is asked: one that was
-	// restored from a backup never shows it.
-	backWithin = 10 * time.Second
-	// listWithin is how long the first list of a kind is awaited. Then each object is asked for: a kind that cannot be
-	// listed has a reason, which the answer names.
-	listWithin = 30 * time.Second
-	// perAsked is the time between two copies that are asked for since the list of their kind did not come. They were in
-	// order before this start, and nobody waits for them; thousands at one moment, each of which changes rows and
-	// statuses, would hold up what others wait for.
-	perAsked = 100 * time.Millisecond
-)
-
-// sight is what the cluster's watch shows of the copy.
-type sight struct {
+// observed is the copy as the cluster's watch shows it.
+type observed struct {
 	member.Observation
 	found, synced bool
 }
@@ -170,15 +160,15 @@ type sight struct {
 // compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the
 // copy.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
-	var seen sight
+	var seen observed
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
-	seen.Observation, seen.found, seen.synced = r.cluster.Observation(w.memory.gvk, key)
+	seen.Observation, seen.found, seen.synced = r.cluster.Observation(w.record.gvk, key)
 	held := w.confirmed != "" && w.confirmedDigest == w.digest // when it was last looked at
-	switch due := r.due(seen, w); {
-	case due > 0:
-		o = w.memory.last
+	switch wait := r.watchWait(seen, w); {
+	case wait > 0:
+		o = w.record.last
 		if o.Retry == member.RetryNever {
-			o.Retry, o.After = member.RetryAfter, due // unless its event comes, which wakes the key
+			o.Retry, o.After = member.RetryAfter, wait // the event wakes the key earlier
 		}
 		return o, true, false
 	case r.settled(seen, w):
@@ -189,12 +179,12 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 		o = r.contested(o)
 		o.UID, o.ResourceVersion, o.Generation, o.Hash, o.Digest = seen.UID, seen.ResourceVersion, seen.Generation, seen.Hash, w.digest
 		o.Adopted = w.adopted
-		return r.done(w.memory, o), true, false
+		return r.done(w.record, o), true, false
 	}
 	if unlisted := !seen.found && !seen.synced; unlisted && held {
-		if patience := r.patience(w); patience > 0 {
+		if wait := r.queue.records.listWait(w.record.gvk); wait > 0 {
 			w.wait = true // it was in order before this start
-			return member.Outcome{Retry: member.RetryAfter, After: patience}, false, false
+			return member.Outcome{Retry: member.RetryAfter, After: wait}, false, false
 		}
 	}
 	if r.asConfirmed(seen, w) && seen.Digest == w.confirmedDigest {
@@ -202,29 +192,19 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	}
 	w.unknown = !seen.found && w.confirmed == "" && w.confirmedUID == ""
 	changed := seen.found && !seen.Deleting && !r.paused(seen)
-	gone := !seen.found && seen.synced && w.memory.last.UID != ""
+	gone := !seen.found && seen.synced && w.record.last.UID != ""
 	return o, false, held && (changed || gone)
 }
 
-// due is how long our own write of what is wanted may still take to come back by the watch; not positive if none is
-// awaited.
-func (r *run) due(seen sight, w *wanted) time.Duration {
-	last := w.memory.last
+// watchWait is how long the watch may still take to show our own write. It is not positive if no write is awaited, or if
+// the time is over: then the cluster is asked, because one that was restored from a backup never shows the write.
+func (r *run) watchWait(seen observed, w *wanted) time.Duration {
+	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
 	if last.ResourceVersion == "" || last.Digest != w.digest || !notBack {
 		return 0
 	}
-	return backWithin - r.queue.opts.Clock.Since(w.memory.told)
-}
-
-// patience is how long the first list of the kind is still awaited.
-func (r *run) patience(w *wanted) time.Duration {
-	now := r.queue.opts.Clock.Now()
-	if w.memory.asked.IsZero() {
-		w.memory.asked = now.Add(listWithin + time.Duration(r.queue.turn(w.memory.gvk))*perAsked)
-		r.queue.remember(r.key, w.memory)
-	}
-	return w.memory.asked.Sub(now)
+	return answerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
 // write applies the manifest, unless that is suspended or would be another round of a fight.
@@ -248,22 +228,22 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 		r.queue.fights.corrected(r.key, over)
 		o = r.contested(o)
 	}
-	return r.done(w.memory, o)
+	return r.done(w.record, o)
 }
 
-// contested says of a copy that is as it should be that somebody fights for it, until that is over.
+// contested marks an applied copy as Contested while a fight lasts.
 func (r *run) contested(o member.Outcome) member.Outcome {
 	if over, yes := r.queue.fights.contested(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
-		o.Retry, o.After = member.RetryAfter, fightCalm
+		o.Retry, o.After = member.RetryAfter, calm
 	}
 	return o
 }
 
 // report asks what a write would do. Nothing is remembered of it: what was last confirmed stays what it was.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
-	w.memory.last, w.memory.withdrawn = member.Outcome{}, nil
-	r.queue.remember(r.key, w.memory)
+	w.record.last, w.record.withdrawn = member.Outcome{}, nil
+	r.queue.records.set(r.key, w.record)
 	return r.cluster.Apply(ctx, r.intent(w))
 }
 
@@ -291,7 +271,7 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 // leftHere is the copy that the hub left on this cluster: by a withdrawal that the binding tells of, or by one that
 // this process made just now.
 func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
-	if just := w.memory.last.Orphaned; just != nil {
+	if just := w.record.last.Orphaned; just != nil {
 		return just
 	}
 	if r.mcl == nil || r.mcl.Status.ClusterID == "" {
@@ -311,29 +291,29 @@ func contested(over member.FieldDrift) string {
 }
 
 // done remembers a successful outcome, so that the next run knows what is there before the watch says so.
-func (r *run) done(mem memory, o member.Outcome) member.Outcome {
+func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
-		mem.last, mem.told = o, r.queue.opts.Clock.Now()
-		mem.last.Wrote, mem.last.Drifted = false, nil
+		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
+		rec.last.Wrote, rec.last.Drifted = false, nil
 	} else {
-		mem.last = member.Outcome{Orphaned: mem.last.Orphaned} // which is not yet taken back
+		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // which is not yet taken back
 	}
-	mem.withdrawn, mem.taken = nil, false
-	r.queue.remember(r.key, mem)
+	rec.withdrawn, rec.withdrawing = nil, false
+	r.queue.records.set(r.key, rec)
 	return o
 }
 
 // paused says that the member's admin wants the copy left alone, which only the answer to an apply tells.
-func (r *run) paused(seen sight) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
+func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
 // settled says that the member holds exactly what is wanted, and that there is no more to say.
-func (r *run) settled(seen sight, w *wanted) bool {
+func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
 // asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written: by
 // nothing but a read can be decided on one that a later state of the hub wrote.
-func (r *run) asConfirmed(seen sight, w *wanted) bool {
+func (r *run) asConfirmed(seen observed, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)
 }

@@ -71,10 +71,10 @@ func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
 	clock := testclock.NewFakePassiveClock(now.Add(after))
-	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}}, fights: newFights(clock), memory: map[types.NamespacedName]*kept{}, awaiting: map[schema.GroupVersionKind]int{}}
+	q := &queue{renderings: &renderings{}, opts: Options{Clock: clock, Epochs: noEpochs{}}, fights: newFights(clock), records: newRecords(clock)}
 	return &run{
 		queue: q, cluster: c, key: object.BindingKey(), binding: b, target: &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent},
-		object: hubv1.SelectableObject{ObjectIdentity: object},
+		gathered: gathered{object: hubv1.SelectableObject{ObjectIdentity: object}},
 	}
 }
 
@@ -93,7 +93,7 @@ func TestCompare(t *testing.T) {
 	tests := map[string]struct {
 		last     *member.Outcome // nil: this process has not written; then the row says d and h
 		after    time.Duration
-		asked    time.Duration // when the cluster is asked for the copy, at the latest; 0: that is not awaited yet
+		waited   time.Duration // for how long the list was awaited
 		seen     *member.Observation
 		unsynced bool
 		digest   string // wanted
@@ -111,29 +111,29 @@ func TestCompare(t *testing.T) {
 			last: &last, after: time.Second, seen: copied("10", "old", "x"), want: verdict{known: true, after: 9 * time.Second},
 		},
 		"a write that never comes back is asked for": {
-			last: &last, after: backWithin, seen: copied("10", "old", "x"), want: verdict{drift: true},
+			last: &last, after: answerWithin, seen: copied("10", "old", "x"), want: verdict{drift: true},
 		},
 		"a cluster that was restored to a good copy is in order": {
 			last: &last, after: time.Hour, seen: copied("10", "d", "h"), want: verdict{known: true},
 		},
-		"the first list is waited for": {unsynced: true, want: verdict{waits: true, after: listWithin}},
+		"the first list is waited for": {unsynced: true, want: verdict{waits: true, after: calm}},
 		"the first list is waited for only so long": {
-			unsynced: true, after: listWithin + time.Second, asked: listWithin + time.Second,
+			unsynced: true, after: calm, waited: calm,
 		},
 		"a new template does not wait for the first list": {unsynced: true, digest: "new"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(&fakeCluster{seen: tc.seen, synced: !tc.unsynced}, tc.after)
-			w := &wanted{digest: "d", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d"}
+			w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
 			if tc.digest != "" {
 				w.digest = tc.digest
 			}
 			if tc.last != nil {
-				w.memory.last, w.memory.told = *tc.last, now
+				w.record.last, w.record.confirmedAt = *tc.last, now
 			}
-			if tc.asked != 0 {
-				w.memory.asked = now.Add(tc.asked)
+			if tc.waited != 0 {
+				r.queue.records.awaited[kind] = now.Add(tc.after - tc.waited)
 			}
 			o, known, drift := r.compare(w)
 			if got := (verdict{known, w.wait, drift, o.After}); got != tc.want {
@@ -146,22 +146,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestCopiesOfAKindThatCannotBeListedAreAskedForOneAfterTheOther(t *testing.T) {
-	r := newRun(&fakeCluster{}, 0)
+func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
+	clock := testclock.NewFakePassiveClock(now)
+	r := newRecords(clock)
 	another := schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: "Another"}
-	wait := func(name string, gvk schema.GroupVersionKind) time.Duration {
-		r.key.Name = name
-		w := &wanted{digest: "d", memory: r.watch(r.queue.recall(r.key), gvk), confirmed: "h", confirmedDigest: "d"}
-		o, _, _ := r.compare(w)
-		return o.After
-	}
-	var got []time.Duration
-	for _, name := range []string{"a", "b", "c", "a"} { // the last one is looked at again
-		got = append(got, wait(name, kind))
-	}
-	got = append(got, wait("d", another))
-	if want := []time.Duration{listWithin, listWithin + perAsked, listWithin + 2*perAsked, listWithin, listWithin}; !slices.Equal(got, want) {
-		t.Errorf("asked for after %v, want %v", got, want)
+	got := []time.Duration{r.listWait(kind)}
+	clock.SetTime(now.Add(calm - time.Second))
+	got = append(got, r.listWait(kind), r.listWait(another))
+	if want := []time.Duration{calm, time.Second, calm}; !slices.Equal(got, want) {
+		t.Errorf("awaited for %v, want %v", got, want)
 	}
 }
 
@@ -169,8 +162,8 @@ func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
 	c := &fakeCluster{}
 	r := newRun(c, 0)
 	older := schema.GroupVersionKind{Group: kind.Group, Version: "v1beta1", Kind: kind.Kind}
-	r.watch(r.queue.recall(r.key), older)
-	r.watch(r.queue.recall(r.key), kind)
+	r.watch(r.queue.records.get(r.key), older)
+	r.watch(r.queue.records.get(r.key), kind)
 	if diff := cmp.Diff(map[schema.GroupVersionKind]bool{kind: true}, c.holders); diff != "" {
 		t.Errorf("watched (-want +got):\n%s", diff)
 	}
@@ -180,12 +173,12 @@ func TestACopyThatKeepsBeingDeletedIsContested(t *testing.T) {
 	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h", Wrote: true}}
 	r := newRun(c, 0)
 	for range fightRounds + 1 { // the first one is no correction
-		if o := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
+		if o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {
 			t.Fatalf("write %d: %+v", c.applies, o)
 		}
 	}
-	o := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, true)
-	if o.Reason != hubv1.ReasonContested || o.After != fightCalm || c.applies != fightRounds+1 {
+	o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, true)
+	if o.Reason != hubv1.ReasonContested || o.After != calm || c.applies != fightRounds+1 {
 		t.Errorf("after %d writes: %+v", c.applies, o)
 	}
 }

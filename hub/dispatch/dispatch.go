@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -147,7 +146,7 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
-		q.addRemembered(lowPriority - topClass)
+		q.addRecorded(lowPriority - topClass)
 	}
 }
 
@@ -176,10 +175,11 @@ func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	})
 }
 
-// Observed queues one binding for one cluster: its object there changed. Our own write that came back changes nothing.
+// Observed queues one binding for one cluster, because its copy has changed there. An event that repeats the answer to
+// our own write is dropped.
 func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
-	if q := d.queue(cluster); q != nil && !q.seenAtWork(binding, seen) {
-		q.addUnlessOurs(binding, seen)
+	if q := d.queue(cluster); q != nil {
+		q.observed(binding, seen)
 	}
 }
 
@@ -194,7 +194,7 @@ func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
 	key, targets := client.ObjectKeyFromObject(b), b.BindingSpec().Clusters
 	for i := range targets {
 		if q := d.queue(targets[i].Name); q != nil {
-			q.add(key, priority+classFor(b, &targets[i]))
+			q.gate.add(due{key, priority + classFor(b, &targets[i])})
 		}
 	}
 }
@@ -220,17 +220,7 @@ func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hub
 	}
 	for cluster, keys := range keys {
 		if q := d.queue(cluster); q != nil {
-			for _, k := range inOrder(keys) {
-				q.add(k.key, k.priority)
-			}
+			q.gate.add(keys...)
 		}
 	}
 }
-
-const (
-	retrySoonFirst  = 200 * time.Millisecond
-	retrySoonMost   = 60 * time.Second
-	retrySlowFirst  = 15 * time.Second
-	retrySlowMost   = 5 * time.Minute
-	reconcileAtMost = 10 * time.Second // a worker is never held up longer by its member
-)

@@ -10,15 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A field that is put back this often within the window is contested; then it is put back at most once in calm.
-const (
-	fightRounds = 4
-	fightWindow = 2 * time.Minute
-	fightCalm   = 30 * time.Second
-)
+// fightRounds corrections of a field are a fight, if they came faster than once in calm. Then the field is put back at
+// most once in calm.
+const fightRounds = 4
 
-// fights counts how often a member object had to be corrected, so that two controllers that want different values do
-// not write for ever at full speed.
+// fights counts how often a copy had to be corrected, so that two controllers that want different values do not write
+// for ever at full speed.
 type fights struct {
 	clock clock.PassiveClock
 
@@ -48,7 +45,7 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// wait says how long the next correction has to wait, and over which field the fight is. Zero if there is no fight.
+// wait returns how long the next correction has to wait, and the field of the fight. It is zero if there is no fight.
 func (f *fights) wait(key types.NamespacedName) (time.Duration, member.FieldDrift) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,11 +62,11 @@ func (f *fights) wait(key types.NamespacedName) (time.Duration, member.FieldDrif
 		return 0, member.FieldDrift{}
 	}
 	last := r.corrected[len(r.corrected)-1]
-	return max(0, last.Add(fightCalm).Sub(now)), r.over
+	return max(0, last.Add(calm).Sub(now)), r.over
 }
 
-// contested says whether there is a fight, and over which field. It holds on while the next correction is not held back
-// any more.
+// contested reports whether there is a fight, and over which field. A fight lasts until its corrections are old, also
+// when the next correction need not wait any more.
 func (f *fights) contested(key types.NamespacedName) (over member.FieldDrift, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +85,7 @@ func (f *fights) forget(key types.NamespacedName) {
 }
 
 func recent(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) > fightWindow {
+	for len(times) > 0 && now.Sub(times[0]) > fightRounds*calm {
 		times = times[1:]
 	}
 	return times

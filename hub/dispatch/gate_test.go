@@ -115,8 +115,8 @@ func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 			w.eventually(5*time.Second, func() string {
 				gate.mu.Lock()
 				defer gate.mu.Unlock()
-				if !gate.circuit.open || len(gate.circuit.held) < objects/2 {
-					return fmt.Sprintf("open %v, %d held", gate.circuit.open, len(gate.circuit.held))
+				if gate.closed == nil || len(gate.closed.keys) < objects/2 {
+					return fmt.Sprintf("held: %+v", gate.closed)
 				}
 				return ""
 			})
@@ -165,8 +165,8 @@ func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 		gate := w.dispatcher.queue("eu").gate
 		gate.mu.Lock()
 		defer gate.mu.Unlock()
-		if gate.pace.width() < 8 {
-			return fmt.Sprintf("the member is fast again and %d may be at work", gate.pace.width())
+		if gate.limit.width < 8 {
+			return fmt.Sprintf("the member is fast again and %v may be at work", gate.limit.width)
 		}
 		return ""
 	})
@@ -287,19 +287,22 @@ func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
 	if after == before {
 		t.Fatal("there is no new queue")
 	}
-	after.mu.Lock()
-	if after.work != nil {
-		t.Error("the new queue works while a call of the old one is under way")
-	}
-	after.mu.Unlock()
-	close(end)
-	<-before.ended
-	w.eventually(10*time.Second, func() string {
-		after.mu.Lock()
-		defer after.mu.Unlock()
-		if after.work == nil {
-			return "the new queue does not work"
+	w.eventually(10*time.Second, func() string { // its key waits, and no worker takes it
+		if after.gate.Len() == 0 {
+			return "nothing is queued"
 		}
 		return ""
 	})
+	close(end)
+	<-before.ended
+	w.create(kind, "another")
+	w.eventually(10*time.Second, func() string {
+		if n := w.holds("eu"); n < 2 {
+			return fmt.Sprintf("the new queue does not work: %d objects", n)
+		}
+		return ""
+	})
+	if m.most > 1 {
+		t.Error("the new queue worked while a call of the old one was under way")
+	}
 }

@@ -11,6 +11,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
+// gathered is the hub as a run finds it.
+type gathered struct {
+	object          hubv1.SelectableObject
+	mcl             *hubv1.MemberCluster  // nil if there is none
+	placement       hubv1.PlacementObject // nil if it is gone
+	namespaceLabels map[string]string
+}
+
 // gather reads what the run needs from the hub's cache. What is gone stays nil; what could not be read is an error.
 func (r *run) gather(ctx context.Context) error {
 	c := r.queue.opts.Client

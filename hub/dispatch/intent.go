@@ -52,7 +52,7 @@ func (d *Dispatcher) Adopt(
 	r.useEpoch(ctx)
 	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
 	o := r.cluster.Apply(ctx, in)
-	r.queue.add(r.key, normalPriority+classFor(r.binding, r.target)) // for its row, which does not wait for the watch
+	r.queue.gate.add(due{r.key, normalPriority + classFor(r.binding, r.target)}) // for its row, which does not wait for the watch
 	return o, nil
 }
 

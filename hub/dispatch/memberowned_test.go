@@ -40,7 +40,7 @@ func TestADigestDoesNotSeeWhatIsLeftToTheMember(t *testing.T) {
 func TestANoteHoldsWhileNothingChanges(t *testing.T) {
 	seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
-	w := &wanted{digest: "d", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d", noteReason: hubv1.ReasonAutoscaled, note: "left"}
+	w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d", noteReason: hubv1.ReasonAutoscaled, note: "left"}}
 	if o, known, _ := r.compare(w); !known || o.Reason != hubv1.ReasonAutoscaled || o.Message != "left" || o.Applied != metav1.ConditionTrue {
 		t.Errorf("%+v", o)
 	}
@@ -58,12 +58,12 @@ func TestAFightIsToldUntilItIsOver(t *testing.T) {
 		r.queue.fights.corrected(r.key, member.FieldDrift{Path: ".spec.replicas", Manager: "tuner"})
 	}
 	w := func() *wanted {
-		return &wanted{digest: "d", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d"}
+		return &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
 	}
 	if o, _, _ := r.compare(w()); o.Reason != hubv1.ReasonContested || o.Applied != metav1.ConditionTrue || o.Retry != member.RetryAfter {
 		t.Errorf("%+v", o)
 	}
-	r.queue.fights.clock = testclock.NewFakePassiveClock(now.Add(fightWindow + time.Second))
+	r.queue.fights.clock = testclock.NewFakePassiveClock(now.Add(fightRounds*calm + time.Second))
 	if o, _, _ := r.compare(w()); o.Reason != hubv1.ReasonApplied || o.Retry != member.RetryNever {
 		t.Errorf("%+v", o)
 	}

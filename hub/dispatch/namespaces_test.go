@@ -48,14 +48,14 @@ func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	if before > 20 {
 		t.Errorf("%d calls for %d objects of one namespace, want one for each worker and a few tries", before, objects)
 	}
-	w.eventually(2*namespacePauseMost, func() string { // tried again while it lasts
+	w.eventually(2*answerWithin, func() string { // tried again while it lasts
 		if calls() == before {
 			return "no try"
 		}
 		return ""
 	})
 	active.Store(true)
-	w.eventually(2*namespacePauseMost, func() string {
+	w.eventually(2*answerWithin, func() string {
 		if n := w.holds("eu"); n < objects {
 			return fmt.Sprintf("%d of %d objects", n, objects)
 		}
@@ -96,7 +96,7 @@ func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	}
 	w.mu.Unlock()
 	active.Store(true)
-	w.eventually(2*namespacePauseMost, func() string {
+	w.eventually(2*answerWithin, func() string {
 		if n := w.holds("eu"); n != 1 {
 			return fmt.Sprintf("%d objects, want the second alone", n)
 		}

@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,7 +37,8 @@ func Rank(gk schema.GroupKind) int {
 	return 0
 }
 
-// classFor is the rank of a binding's object; withdrawals go the other way round.
+// classFor is the rank of a binding's object. A withdrawal has the negative rank, so that withdrawals go in the
+// opposite order.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	r := Rank(hubv1.ObjectOf(b).GroupKind())
 	if t != nil && t.State == hubv1.TargetAbsent {
@@ -44,7 +47,7 @@ func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	return r
 }
 
-// classOf finds the class again that was added to a priority.
+// classOf returns the class that was added to a priority.
 func classOf(priority int) int {
 	if priority < lowPriority/2 {
 		return priority - lowPriority
@@ -52,15 +55,118 @@ func classOf(priority int) int {
 	return priority - normalPriority
 }
 
-// due is a key with the priority that it is to be queued at.
+// due is a key with its priority in the queue.
 type due struct {
 	key      types.NamespacedName
 	priority int
 }
 
-// inOrder sorts keys so that each is queued after those that go before it: a worker takes the first as soon as it is
-// there.
+// inOrder sorts keys by priority. Keys are added in this order, because a worker takes the first one at once.
 func inOrder(keys []due) []due {
 	slices.SortStableFunc(keys, func(a, b due) int { return cmp.Compare(b.priority, a.priority) })
 	return keys
+}
+
+// order is the storage of a workqueue: it hands out the key of the highest priority, and the oldest of these.
+type order struct {
+	mu         sync.Mutex
+	priorities map[types.NamespacedName]int // of keys that were added and not handed out
+	items      map[types.NamespacedName]*orderItem
+	heap       orderHeap
+	added      int
+	last       int // priority of the key that was handed out last
+}
+
+type orderItem struct {
+	due
+	number, index int
+}
+
+func newOrder() *order {
+	return &order{priorities: map[types.NamespacedName]int{}, items: map[types.NamespacedName]*orderItem{}}
+}
+
+// raise sets the priority of a key that is about to be added. A key that waits keeps its priority if that is higher.
+func (o *order) raise(d due) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if priority, waits := o.priorities[d.key]; !waits || priority < d.priority {
+		o.priorities[d.key] = d.priority
+	}
+}
+
+// lastPriority is the priority of the key that was handed out last.
+func (o *order) lastPriority() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+// Touch implements workqueue.Queue.
+func (o *order) Touch(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if item := o.items[key]; item != nil && item.priority != o.priorities[key] {
+		item.priority = o.priorities[key]
+		heap.Fix(&o.heap, item.index)
+	}
+}
+
+// Push implements workqueue.Queue.
+func (o *order) Push(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.added++
+	item := &orderItem{due: due{key, o.priorities[key]}, number: o.added}
+	o.items[key] = item
+	heap.Push(&o.heap, item)
+}
+
+// Len implements workqueue.Queue.
+func (o *order) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.heap)
+}
+
+// Pop implements workqueue.Queue.
+func (o *order) Pop() types.NamespacedName {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	item := heap.Pop(&o.heap).(*orderItem)
+	delete(o.items, item.key)
+	delete(o.priorities, item.key)
+	o.last = item.priority
+	return item.key
+}
+
+// orderHeap implements heap.Interface.
+type orderHeap []*orderItem
+
+func (h orderHeap) Len() int { return len(h) }
+
+func (h orderHeap) Less(i, j int) bool {
+	if h[i].priority != h[j].priority {
+		return h[i].priority > h[j].priority
+	}
+	return h[i].number < h[j].number
+}
+
+func (h orderHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *orderHeap) Push(x any) {
+	item := x.(*orderItem)
+	item.index = len(*h)
+	*h = append(*h, item)
+}
+
+func (h *orderHeap) Pop() any {
+	old := *h
+	item := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return item
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -19,8 +17,8 @@ import (
 
 // Reconcile brings one binding to this queue's cluster.
 func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	q.begin(key)
-	defer q.finish(key)
+	q.filter.begin(key)
+	defer q.end(key)
 	cl, err := q.opts.Fleet.Get(q.cluster)
 	if errors.Is(err, member.ErrNotConnected) {
 		return reconcile.Result{}, nil // hub/report says so, and all keys come back with the link
@@ -28,16 +26,13 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 		return reconcile.Result{}, err
 	}
 	binding := hubv1.NewBinding(key)
-	if err := q.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			q.end(cl, key)
-			return reconcile.Result{}, nil
-		}
-		return reconcile.Result{}, fmt.Errorf("reading binding %s: %w", key, err)
+	found, err := get(ctx, q.opts.Client, key, binding)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	target := binding.BindingSpec().Target(q.cluster)
-	if target == nil {
-		q.end(cl, key)
+	if !found || target == nil {
+		q.release(cl, key)
 		return reconcile.Result{}, nil
 	}
 	run := &run{queue: q, key: key, binding: binding, target: target}
@@ -45,26 +40,32 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	if err := run.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	step := run.apply
-	if target.State == hubv1.TargetAbsent {
-		step = run.withdraw
+	outcome := run.bringOrTake(ctx)
+	if run.held {
+		return reconcile.Result{}, nil // the gate queues the key again
+	}
+	return q.retries.after(key, outcome), nil
+}
+
+// bringOrTake applies or withdraws the copy, and records the outcome.
+func (r *run) bringOrTake(ctx context.Context) member.Outcome {
+	step := r.apply
+	if r.target.State == hubv1.TargetAbsent {
+		step = r.withdraw
 	}
 	outcome, known := step(ctx)
-	if known && !run.behind {
-		q.opts.Recorder.Record(binding, q.cluster, outcome)
-	}
-	if run.held {
-		return reconcile.Result{}, nil // it goes on when the cluster takes writes again
+	if known && !r.behind {
+		r.queue.opts.Recorder.Record(r.binding, r.queue.cluster, outcome)
 	}
 	if outcome.Wrote {
 		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
 	}
-	return q.retry(key, outcome), nil
+	return outcome
 }
 
-// end drops what is remembered of a binding that this cluster has no part in any more.
-func (q *queue) end(cl member.Cluster, key types.NamespacedName) {
-	if gvk := q.recall(key).gvk; gvk.Kind != "" {
+// release drops everything that is known of a binding that has no part in this cluster any more.
+func (q *queue) release(cl member.Cluster, key types.NamespacedName) {
+	if gvk := q.records.get(key).gvk; gvk.Kind != "" {
 		cl.Forget(gvk, key)
 	}
 	q.forget(key)
@@ -88,11 +89,7 @@ type run struct {
 	// source is the state of the hub by which copies are judged, set by setSource.
 	source source.State
 
-	// Set by gather.
-	object          hubv1.SelectableObject
-	mcl             *hubv1.MemberCluster  // nil if there is none
-	placement       hubv1.PlacementObject // nil if it is gone
-	namespaceLabels map[string]string
+	gathered
 }
 
 // gated is a cluster that is written through the gate of its queue.
@@ -102,24 +99,16 @@ type gated struct {
 }
 
 // Apply implements member.Cluster.
-func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
-	return g.call(ctx, in.Manifest.GroupVersionKind().GroupKind(), in.Manifest.GetNamespace(),
-		func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
+func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) (o member.Outcome) {
+	c := call{key: g.run.key, kind: in.Manifest.GroupVersionKind().GroupKind(), namespace: in.Manifest.GetNamespace()}
+	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
+	return o
 }
 
 // Withdraw implements member.Cluster. It needs no namespace that can hold objects.
-func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
-	return g.call(ctx, in.GVK.GroupKind(), "", func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
-}
-
-func (g *gated) call(ctx context.Context, kind schema.GroupKind, namespace string, f func(context.Context) member.Outcome) (o member.Outcome) {
-	gate := g.run.queue.gate
-	o, ok := gate.enter(g.run.key, kind, namespace)
-	if !ok {
-		g.run.held = true
-		return o
-	}
-	o, g.run.held = gate.call(ctx, g.run.key, kind, namespace, f)
+func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o member.Outcome) {
+	c := call{key: g.run.key, kind: in.GVK.GroupKind()}
+	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
 	return o
 }
 

@@ -36,7 +36,7 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 		return r.write(ctx, w, drift)
 	}
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
-	if _, found, synced := r.cluster.Observation(w.memory.gvk, key); found || !synced {
+	if _, found, synced := r.cluster.Observation(w.record.gvk, key); found || !synced {
 		w.keepAway = true
 		if o := r.write(ctx, w, drift); o.Reason != hubv1.ReasonNotRecreated {
 			return o
@@ -54,10 +54,10 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 // wasThere says that the cluster held what is wanted now when it was last looked at, and that this hub has not taken it
 // away since.
 func (r *run) wasThere(w *wanted) bool {
-	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.memory.withdrawn != nil || w.memory.taken {
+	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.record.withdrawn != nil || w.record.withdrawing {
 		return false
 	}
-	if w.memory.last.Hash != "" {
+	if w.record.last.Hash != "" {
 		return true
 	}
 	// The row may speak of a withdrawal that was decided before this target was wanted again.
@@ -69,10 +69,8 @@ func (r *run) wasThere(w *wanted) bool {
 // finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or
 // from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
-	gk := w.memory.gvk.GroupKind()
-	r.queue.mu.Lock()
-	last := r.queue.vanished[r.key]
-	r.queue.mu.Unlock()
+	gk := w.record.gvk.GroupKind()
+	last := r.queue.records.getFinished(r.key)
 	if last != nil && last.Digest == w.digest && last.UID == w.confirmedUID {
 		return last, true
 	}
@@ -91,7 +89,7 @@ func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	return o, ok || row.Reason == hubv1.ReasonCompleted
 }
 
-// Vanished notes the last sight of a copy that was deleted on the cluster, and queues its binding.
+// Vanished notes the last state of a copy that was deleted on the cluster, and queues its binding.
 func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o member.Observation) {
 	q := d.queue(cluster)
 	if q == nil {
@@ -99,9 +97,7 @@ func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o me
 	}
 	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
 		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // not that it was being deleted
-		q.mu.Lock()
-		q.vanished[binding] = &o
-		q.mu.Unlock()
+		q.records.setFinished(binding, o)
 	}
-	q.add(binding, normalPriority+q.rankOf(binding))
+	q.gate.add(due{binding, normalPriority + q.records.rank(binding)})
 }

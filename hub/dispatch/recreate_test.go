@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -66,13 +65,13 @@ func TestACopyThatVanished(t *testing.T) {
 		return r
 	}
 	tests := map[string]struct {
-		policy   hubv1.Recreate
-		last     *member.Outcome
-		vanished []byte // its status in the last event
-		row      *hubv1.ClusterRow
-		stale    bool // the row is of an earlier decision
-		taken    bool
-		unsynced bool
+		policy      hubv1.Recreate
+		last        *member.Outcome
+		vanished    []byte // its status in the last event
+		row         *hubv1.ClusterRow
+		stale       bool // the row is of an earlier decision
+		withdrawing bool
+		unsynced    bool
 
 		want     string // reason; "" is that it is written
 		keepAway bool
@@ -82,7 +81,7 @@ func TestACopyThatVanished(t *testing.T) {
 		"a job that went while no hub ran":                 {row: row("", complete), want: hubv1.ReasonCompleted},
 		"a job that was known to be done before a restart": {row: row(hubv1.ReasonCompleted, complete), want: hubv1.ReasonCompleted},
 		"a job whose row was cut short":                    {row: row(hubv1.ReasonCompleted, nil), want: hubv1.ReasonCompleted},
-		"a job that was withdrawn and is wanted again":     {last: &held, vanished: complete, taken: true},
+		"a job that was withdrawn and is wanted again":     {last: &held, vanished: complete, withdrawing: true},
 		"a job whose list is awaited is asked for":         {row: row("", complete), unsynced: true, keepAway: true},
 		"Never, and this process held it":                  {policy: hubv1.RecreateNever, last: &held, want: hubv1.ReasonNotRecreated},
 		"Never, and the row says that it was held":         {policy: hubv1.RecreateNever, row: row("", nil), want: hubv1.ReasonNotRecreated},
@@ -95,7 +94,6 @@ func TestACopyThatVanished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &keeping{fakeCluster: &fakeCluster{synced: !tc.unsynced, answer: member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied}}}
 			r := newRun(c, 0)
-			r.queue.vanished = map[types.NamespacedName]*member.Observation{}
 			p := &hubv1.Placement{}
 			p.Spec.Apply.Recreate = tc.policy
 			r.placement = p
@@ -107,15 +105,17 @@ func TestACopyThatVanished(t *testing.T) {
 			if tc.row != nil {
 				r.binding.BindingStatus().Clusters = []hubv1.ClusterRow{*tc.row}
 			}
-			w := &wanted{manifest: &unstructured.Unstructured{}, digest: "d", memory: memory{gvk: job, taken: tc.taken}}
+			w := &wanted{manifest: &unstructured.Unstructured{}, digest: "d", record: record{gvk: job, withdrawing: tc.withdrawing}}
 			switch {
 			case tc.last != nil:
-				w.memory.last = *tc.last
+				w.record.last = *tc.last
 				w.confirmed, w.confirmedDigest, w.confirmedUID = tc.last.Hash, tc.last.Digest, tc.last.UID
 			case tc.row != nil:
 				w.confirmed, w.confirmedDigest, w.confirmedUID = tc.row.Hash, tc.row.Digest, tc.row.UID
 			}
 			if tc.vanished != nil {
+				r.queue.gate = newGate("eu", 1, r.queue.opts.Clock)
+				t.Cleanup(r.queue.gate.ShutDown)
 				d := &Dispatcher{queues: map[string]*queue{"eu": r.queue}}
 				d.Vanished("eu", r.key, member.Observation{GVK: job, UID: "u", Digest: "d", Observed: tc.vanished, Health: hubv1.HealthProgressing, Deleting: true})
 			}

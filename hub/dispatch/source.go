@@ -34,7 +34,7 @@ func (r *run) useEpoch(ctx context.Context) {
 }
 
 // newer reports whether a later state of the hub wrote the copy, as far as the caches show.
-func (r *run) newer(seen sight) bool { return r.source.Newer(seen.Source, true) }
+func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
 // confirmOlder makes sure of the outcome HubIsOlder by uncached reads: the caches may be behind another replica, which
 // wrote the copy. If they are, nothing is known, and the key is tried again soon.

@@ -81,7 +81,7 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 			}
 			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, cached), stored: stored, err: test.read}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
-			got := r.write(t.Context(), &wanted{digest: "d", memory: r.queue.recall(r.key)}, false)
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older || r.behind == test.older {
 				t.Errorf("older %v, behind %v: %+v", older, r.behind, got)
 			}
@@ -107,7 +107,7 @@ func TestACopyThatIsNewerIsReadBeforeItIsWritten(t *testing.T) {
 			r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})
-			w := &wanted{digest: "new", memory: memory{gvk: kind}, confirmed: "h", confirmedDigest: "d"}
+			w := &wanted{digest: "new", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
 			if _, known, _ := r.compare(w); known || (w.observed == "20") != test.unread {
 				t.Errorf("known %v, written on version %q", known, w.observed)
 			}

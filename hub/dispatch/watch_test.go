@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -42,16 +43,22 @@ func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceB
 	return b
 }
 
+// idleQueue is a queue without workers.
+func idleQueue() *queue {
+	return &queue{gate: newGate("eu", 8, clock.RealClock{}), records: newRecords(clock.RealClock{})}
+}
+
 // woken are the names of the bindings that are queued for cluster eu by what f does.
-func woken(remembered []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
-	q := &queue{memory: map[types.NamespacedName]*kept{}}
-	for _, name := range remembered {
-		q.memory[types.NamespacedName{Namespace: "ns", Name: name}] = memory{}.pack()
+func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
+	q := idleQueue()
+	defer q.gate.ShutDown()
+	for _, name := range recorded {
+		q.records.set(types.NamespacedName{Namespace: "ns", Name: name}, record{})
 	}
 	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
 	var names []string
-	for _, e := range q.early { // it has no workers yet
-		names = append(names, e.key.Name)
+	for key := range q.gate.order.items {
+		names = append(names, key.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -143,11 +150,12 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			q := &queue{memory: map[types.NamespacedName]*kept{}}
+			q := idleQueue()
+			defer q.gate.ShutDown()
 			tc.wake(&Dispatcher{opts: Options{Client: listed{bindings: []hubv1.ResourceBinding{holds}}}, queues: map[string]*queue{"eu": q}})
 			var got []int
-			for _, e := range q.early {
-				got = append(got, e.priority)
+			for _, item := range q.gate.order.items {
+				got = append(got, item.priority)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("queued at (-want +got):\n%s", diff)
@@ -196,13 +204,13 @@ func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			q.gate.over(name, q.soon) // no worker takes what is queued
+			t.Cleanup(q.gate.ShutDown) // no worker takes what is queued
 			d.queues["eu"] = q
 			eu.ahead = func(written member.Observation) {
 				for _, seen := range tc.seen(written) {
 					d.Observed("eu", key, seen)
 				}
-				if len(q.early) > 0 {
+				if q.gate.Len() > 0 {
 					t.Error("queued before the answer")
 				}
 			}
@@ -212,12 +220,15 @@ func TestWhatIsSeenOfACopyWhileItIsWrittenCountsWhenTheAnswerIsThere(t *testing.
 			if len(eu.written()) != 1 {
 				t.Fatalf("written: %v", eu.written())
 			}
-			if got := len(q.early) == 1; got != tc.want {
+			if got := q.gate.Len() == 1; got != tc.want {
 				t.Errorf("queued anew: %t, want %t", got, tc.want)
 			}
-			q.early = nil
+			if tc.want {
+				_, _ = q.gate.Get()
+				q.gate.Done(key)
+			}
 			d.Observed("eu", key, member.Observation{})
-			if len(q.early) != 1 {
+			if q.gate.Len() != 1 {
 				t.Error("what is seen after the answer is not queued")
 			}
 		})

@@ -26,8 +26,8 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 		return r.leaveAlone(gvk), true
 	}
 	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
-	if mem := r.queue.recall(r.key); mem.withdrawn != nil && r.target.Absent != nil && *mem.withdrawn == *r.target.Absent && !found {
-		return mem.last, true // said again, in case that hub/report has dropped it with a link that was lost
+	if rec := r.queue.records.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
+		return rec.last, true // said again, in case that hub/report has dropped it with a link that was lost
 	}
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || fresh.GetUID() != r.binding.GetUID() {
 		return member.Outcome{}, false
 	}
-	r.watch(r.queue.recall(r.key), gvk) // the delete event wakes the key
+	r.watch(r.queue.records.get(r.key), gvk) // the delete event wakes the key
 	in := r.withdrawal(gvk, target.Absent, fresh.BindingStatus().Row(r.target.Name))
 	if found && synced {
 		in.Seen = &seen
@@ -50,11 +50,11 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if o.Orphaned != nil && r.mcl != nil {
 		o.Orphaned.ClusterID = r.mcl.Status.ClusterID
 	}
-	mem := memory{gvk: gvk, taken: true}
+	rec := record{gvk: gvk, withdrawing: true}
 	if o.Reason == hubv1.ReasonWithdrawn {
-		mem.withdrawn, mem.last = target.Absent, o
+		rec.withdrawn, rec.last = target.Absent, o
 	}
-	r.queue.remember(r.key, mem)
+	r.queue.records.set(r.key, rec)
 	return o, true
 }
 

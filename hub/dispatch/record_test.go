@@ -13,15 +13,15 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-func TestAMemoryIsKeptWhole(t *testing.T) {
+func TestARecordIsPackedWhole(t *testing.T) {
 	t.Parallel()
-	want := memory{
+	want := record{
 		last: member.Outcome{
 			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h",
 			Digest: "d", HubGeneration: 3, HubContent: 4, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
-		told: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, asked: time.Unix(2, 0),
-		withdrawn: &hubv1.Absence{UID: "x"}, taken: true,
+		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},
+		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true,
 	}
 	// A field that is new in one of them must not be lost by and by.
 	set := func(v reflect.Value) {
@@ -35,10 +35,10 @@ func TestAMemoryIsKeptWhole(t *testing.T) {
 	full := want.last
 	full.Wrote, full.Drifted, full.Newer = true, []member.FieldDrift{{}}, member.Newer{SameObject: true}
 	set(reflect.ValueOf(full))
-	if diff := cmp.Diff(want, want.pack().memory(), cmp.AllowUnexported(memory{})); diff != "" {
+	if diff := cmp.Diff(want, want.pack().unpack(), cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(memory{}, (*kept)(nil).memory(), cmp.AllowUnexported(memory{})); diff != "" {
+	if diff := cmp.Diff(record{}, (*packed)(nil).unpack(), cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -62,7 +62,7 @@ func TestOurOwnWriteThatComesBackChangesNothing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m, o := memory{last: last}, seen
+			m, o := record{last: last}, seen
 			if tc.last != nil {
 				tc.last(&m.last)
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPace(t *testing.T) {
+func TestTheLimitFollowsTheAnswers(t *testing.T) {
 	// Each call says when it began and ended, in seconds, and whether it was good.
 	type call struct {
 		began, ended int
@@ -34,16 +34,18 @@ func TestPace(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPace(8)
+			l := newLimit(8)
 			for _, c := range tc.calls {
+				at := now.Add(time.Duration(c.began) * time.Second)
 				if c.good {
-					p.good()
+					l.succeeded(at, at)
 				} else {
-					p.bad(now.Add(time.Duration(c.began)*time.Second), now.Add(time.Duration(c.ended)*time.Second))
+					l.failed(kind.GroupKind(), at, now.Add(time.Duration(c.ended)*time.Second), false)
 				}
+				l.failures = 0 // as if each call came after a good one
 			}
-			if p.width() != tc.want {
-				t.Errorf("width is %d, want %d", p.width(), tc.want)
+			if int(l.width) != tc.want {
+				t.Errorf("the limit is %v, want %d", l.width, tc.want)
 			}
 		})
 	}

@@ -1,0 +1,88 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+// hold keeps keys from the member, until a trial with one of them succeeds. Trials are made one at a time, after pauses
+// that double or when the member said. There is one for a member whose limit is closed, and one for each namespace that
+// cannot hold objects now.
+type hold struct {
+	last  member.Outcome // why
+	pause time.Duration
+	until time.Time // no trial before
+	keys  map[types.NamespacedName]heldKey
+	turn  int
+	trial types.NamespacedName // queued or at work as the trial; empty if there is none
+	timer *time.Timer          // picks the next trial; nil if none is planned
+}
+
+type heldKey struct {
+	due
+	failed bool // it was tried: keys that were not go first
+	turn   int
+}
+
+func newHold() *hold { return &hold{keys: map[types.NamespacedName]heldKey{}} }
+
+// keep holds a key until it is taken or released.
+func (h *hold) keep(d due, failed bool) {
+	k := heldKey{due: d, failed: failed}
+	if before, ok := h.keys[d.key]; ok {
+		k.priority, k.turn = max(before.priority, d.priority), before.turn
+	} else {
+		h.turn++
+		k.turn = h.turn
+	}
+	h.keys[d.key] = k
+}
+
+// lengthen doubles the pause, up to the longest.
+func (h *hold) lengthen(longest time.Duration) time.Duration {
+	h.pause = min(max(2*h.pause, firstPause), longest)
+	return h.pause
+}
+
+// take removes and returns the key to be tried next: one that did not fail before one that did, then by priority, then
+// the oldest.
+func (h *hold) take() (d due, ok bool) {
+	var next heldKey
+	for _, k := range h.keys {
+		if !ok || sooner(k, next) < 0 {
+			next, ok = k, true
+		}
+	}
+	delete(h.keys, next.key)
+	return next.due, ok
+}
+
+// release returns all held keys in the order in which they are to go on.
+func (h *hold) release() []due {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	var out []due
+	for _, k := range slices.SortedFunc(maps.Values(h.keys), sooner) {
+		out = append(out, k.due)
+	}
+	clear(h.keys)
+	return inOrder(out)
+}
+
+func sooner(a, b heldKey) int {
+	switch {
+	case a.failed != b.failed && b.failed:
+		return -1
+	case a.failed != b.failed:
+		return 1
+	case a.priority != b.priority:
+		return b.priority - a.priority
+	}
+	return a.turn - b.turn
+}

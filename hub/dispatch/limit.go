@@ -1,0 +1,90 @@
+package dispatch
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// slowCall is more than an API server may take: its own objective for a write is one second, and a call makes up to
+	// two requests.
+	slowCall = 2 * time.Second
+	// failuresInARow close the limit if the last answer without a fault is more than slowCall ago. A member that fails
+	// only a share of its calls gets a lower limit.
+	failuresInARow = 5
+)
+
+// limit is how many calls of one member may be made at once: additive increase, multiplicative decrease (Chiu and Jain,
+// "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), and at most
+// one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A good call adds its share of
+// one, up to the number of workers.
+//
+// Zero means closed: the member fails all calls, or asked for a pause. Then only trials are made, one at a time, and
+// the first success opens it with a limit of one.
+type limit struct {
+	most, width float64
+	lowered     time.Time // a call that began before tells nothing new
+	failures    int       // in a row
+	good        time.Time // the last answer without a fault
+	failing     map[schema.GroupKind]bool
+}
+
+func newLimit(most int) limit {
+	return limit{most: float64(most), width: float64(most), failing: map[schema.GroupKind]bool{}}
+}
+
+// open forgets all failures of calls that ended before now.
+func (l *limit) open(now time.Time) {
+	l.failures, l.width, l.lowered = 0, max(1, l.width), now
+	clear(l.failing)
+}
+
+// succeeded takes a call that the member answered without a fault.
+func (l *limit) succeeded(began, now time.Time) {
+	l.good, l.failures = now, 0
+	clear(l.failing)
+	switch {
+	case now.Sub(began) > slowCall:
+		l.lower(began, now)
+	case l.width < 1:
+		l.width = 1
+	default:
+		l.width = min(l.most, l.width+1/l.width)
+	}
+}
+
+// failed takes a call with a fault of the member, and reports whether the limit is closed now.
+func (l *limit) failed(kind schema.GroupKind, began, now time.Time, throttled bool) bool {
+	l.failures++
+	l.failing[kind] = true
+	if throttled || l.width < 1 || (l.failures >= failuresInARow && now.Sub(l.good) > slowCall) {
+		l.width, l.lowered = 0, now
+		return true
+	}
+	l.lower(began, now)
+	return false
+}
+
+func (l *limit) lower(began, now time.Time) {
+	if began.Before(l.lowered) {
+		return
+	}
+	l.width, l.lowered = max(1, l.width/2), now
+}
+
+// isFault reports whether an outcome tells of the member rather than of the object: no answer, a server error, or too
+// many requests. A failing webhook is no fault of the member, because it is called for some objects only.
+func isFault(o member.Outcome) bool {
+	switch o.Reason {
+	case hubv1.ReasonUnreachable, hubv1.ReasonThrottled:
+		return true
+	case hubv1.ReasonServerError:
+		return !strings.Contains(o.Message, "webhook")
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// record is what the hub knows of one copy between runs. It may be lost at any time.
+type record struct {
+	gvk schema.GroupVersionKind
+	// last is the outcome of the last apply, or of the withdrawal that the member confirmed.
+	last member.Outcome
+	// confirmedAt is when the member answered with last.
+	confirmedAt time.Time
+	// withdrawn is the absence that the member has confirmed; nil if there is none, or if the copy was written since.
+	withdrawn *hubv1.Absence
+	// withdrawing reports that a withdrawal was begun since the copy was last written.
+	withdrawing bool
+}
+
+// wrote reports whether the observation shows the copy as it was in the answer to the hub's last write.
+func (r record) wrote(seen member.Observation) bool {
+	last := r.last
+	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion &&
+		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
+}
+
+// records are those of one member, by binding.
+type records struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	packed map[types.NamespacedName]*packed
+	// finished has copies that ran to completion and were deleted on the member, as they were last seen.
+	finished map[types.NamespacedName]*member.Observation
+	// awaited is when a run first found that a kind has not been listed.
+	awaited map[schema.GroupVersionKind]time.Time
+}
+
+func newRecords(c clock.PassiveClock) *records {
+	return &records{
+		clock: c, packed: map[types.NamespacedName]*packed{}, finished: map[types.NamespacedName]*member.Observation{},
+		awaited: map[schema.GroupVersionKind]time.Time{},
+	}
+}
+
+// get returns the record of a binding; it is empty if there is none.
+func (r *records) get(key types.NamespacedName) record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packed[key].unpack()
+}
+
+func (r *records) set(key types.NamespacedName, rec record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.packed[key] = rec.pack()
+}
+
+func (r *records) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.packed, key)
+	delete(r.finished, key)
+}
+
+// keys returns the bindings with a record.
+func (r *records) keys() []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.packed))
+}
+
+// rank is the rank of a binding's kind; 0 if there is no record.
+func (r *records) rank(key types.NamespacedName) int { return Rank(r.get(key).gvk.GroupKind()) }
+
+// setFinished keeps the last state of a copy that ran to completion.
+func (r *records) setFinished(key types.NamespacedName, o member.Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.finished[key] = &o
+}
+
+// getFinished returns the last state of a copy that ran to completion and was deleted; nil if there is none.
+func (r *records) getFinished(key types.NamespacedName) *member.Observation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished[key]
+}
+
+// listWait is how long the first list of a kind is still awaited. It is not positive when the time is over: then the
+// member is asked for each copy, and the answer says why the kind cannot be listed.
+func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.awaited[gvk]
+	if !ok {
+		since = r.clock.Now()
+		r.awaited[gvk] = since
+	}
+	return calm - r.clock.Since(since)
+}
+
+// packed is a record in a compact form, because there is one for each copy on each member.
+type packed struct {
+	common                        unique.Handle[common]
+	uid                           types.UID
+	resourceVersion, hash, digest string
+	generation, hubGeneration     int64
+	hubContent                    uint64
+	confirmedAt                   time.Time
+	seen                          *member.Observation
+	orphaned                      *hubv1.OrphanedCopy
+	withdrawn                     *hubv1.Absence
+}
+
+// common is the part of a record that is equal for many copies. It is kept once for all of them.
+type common struct {
+	gvk             schema.GroupVersionKind
+	applied         metav1.ConditionStatus
+	reason, message string
+	retry           member.Retry
+	after           time.Duration
+	withdrawing     bool
+	adopted         bool
+}
+
+// pack keeps all of a record but Wrote, Drifted and Newer of its last outcome: they tell what the call did.
+func (r record) pack() *packed {
+	o := r.last
+	return &packed{
+		common: unique.Make(common{
+			gvk: r.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After,
+			withdrawing: r.withdrawing, adopted: o.Adopted,
+		}),
+		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
+		generation: o.Generation, hubGeneration: o.HubGeneration, hubContent: o.HubContent,
+		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
+	}
+}
+
+// unpack is the inverse of pack. A nil record is empty.
+func (p *packed) unpack() record {
+	if p == nil {
+		return record{}
+	}
+	c := p.common.Value()
+	return record{
+		last: member.Outcome{
+			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
+			UID: p.uid, ResourceVersion: p.resourceVersion, Hash: p.hash, Digest: p.digest,
+			Generation: p.generation, HubGeneration: p.hubGeneration, HubContent: p.hubContent,
+			Last: p.seen, Orphaned: p.orphaned, Adopted: c.adopted,
+		},
+		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
+	}
+}

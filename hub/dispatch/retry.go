@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// firstPause and longestPause bound the back-off of a key after member.RetrySoon, and the pauses of a member whose
+	// limit is closed.
+	firstPause   = 200 * time.Millisecond
+	longestPause = 60 * time.Second
+	// calm is the pace of matters that only a change on the member settles: member.RetrySlowly begins with it, a contested
+	// field is put back at most once in it, and the first list of a kind is awaited for it.
+	calm = 30 * time.Second
+	// longestCalm ends the back-off after member.RetrySlowly.
+	longestCalm = 5 * time.Minute
+	// answerWithin is how long the hub waits for one answer of a member: a run ends after it, the watch has to show our own
+	// write within it, and a namespace that objects wait for is tried at least this often.
+	answerWithin = 10 * time.Second
+)
+
+// retries turn outcomes into the next try of a key.
+type retries struct {
+	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+func newRetries() retries {
+	return retries{soon: newBackoff(firstPause, longestPause), slowly: newBackoff(calm, longestCalm)}
+}
+
+func newBackoff(first, most time.Duration) workqueue.TypedRateLimiter[types.NamespacedName] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](first, most)
+}
+
+// after returns when the key is tried again. Delays are spread by a fifth, so that the keys of a member that comes back
+// are not all due at once.
+func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
+	var wait time.Duration
+	switch o.Retry {
+	case member.RetrySoon:
+		r.slowly.Forget(key)
+		wait = r.soon.When(key)
+	case member.RetrySlowly:
+		r.soon.Forget(key)
+		wait = r.slowly.When(key)
+	case member.RetryAfter:
+		wait = max(o.After, firstPause)
+	default:
+		r.forget(key)
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: jitter(wait)}
+}
+
+func (r retries) forget(key types.NamespacedName) {
+	r.soon.Forget(key)
+	r.slowly.Forget(key)
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/5+1))
+}
