@@ -212,7 +212,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
 	}
-	if wait, over := r.queue.fights.wait(r.key); drift && wait > 0 {
+	if over, wait, _ := r.queue.fights.of(r.key); drift && wait > 0 {
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonContested, "%s", contested(over))
 		o.Retry, o.After = member.RetryAfter, wait
 		o.UID, o.Hash = w.confirmedUID, w.confirmed
@@ -233,7 +233,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 
 // contested marks an applied copy as Contested while a fight lasts.
 func (r *run) contested(o member.Outcome) member.Outcome {
-	if over, yes := r.queue.fights.contested(r.key); yes && o.Applied == metav1.ConditionTrue {
+	if over, _, yes := r.queue.fights.of(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
 		o.Retry, o.After = member.RetryAfter, calm
 	}

@@ -45,37 +45,19 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// wait returns how long the next correction has to wait, and the field of the fight. It is zero if there is no fight.
-func (f *fights) wait(key types.NamespacedName) (time.Duration, member.FieldDrift) {
+// of returns the fight over a copy, if there is one: the field, and how long the next correction has to wait. A fight
+// lasts until its corrections are old, also when the next one need not wait any more.
+func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r := f.rounds[key]
+	r, now := f.rounds[key], f.clock.Now()
 	if r == nil {
-		return 0, member.FieldDrift{}
+		return over, 0, false
 	}
-	now := f.clock.Now()
-	if r.corrected = recent(r.corrected, now); len(r.corrected) == 0 {
-		delete(f.rounds, key)
-		return 0, member.FieldDrift{}
+	if r.corrected = recent(r.corrected, now); len(r.corrected) < fightRounds {
+		return over, 0, false
 	}
-	if len(r.corrected) < fightRounds {
-		return 0, member.FieldDrift{}
-	}
-	last := r.corrected[len(r.corrected)-1]
-	return max(0, last.Add(calm).Sub(now)), r.over
-}
-
-// contested reports whether there is a fight, and over which field. A fight lasts until its corrections are old, also
-// when the next correction need not wait any more.
-func (f *fights) contested(key types.NamespacedName) (over member.FieldDrift, yes bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.rounds[key]
-	if r == nil {
-		return member.FieldDrift{}, false
-	}
-	r.corrected = recent(r.corrected, f.clock.Now())
-	return r.over, len(r.corrected) >= fightRounds
+	return r.over, max(0, r.corrected[len(r.corrected)-1].Add(calm).Sub(now)), true
 }
 
 func (f *fights) forget(key types.NamespacedName) {

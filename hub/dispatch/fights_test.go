@@ -37,7 +37,7 @@ func TestACorrectionWaitsOnlyWhenAFieldIsContested(t *testing.T) {
 				f.corrected(key, drift)
 			}
 			clock.SetTime(start.Add(time.Duration(tc.at) * time.Second))
-			got, over := f.wait(key)
+			over, got, _ := f.of(key)
 			if got != tc.want {
 				t.Errorf("wait is %s, want %s", got, tc.want)
 			}

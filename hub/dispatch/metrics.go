@@ -12,7 +12,7 @@ var (
 	}, []string{"cluster"})
 	inFlightLimit = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_in_flight_limit",
-		Help: "How many objects of a member cluster may be at work at once: fewer while the cluster is slow or fails.",
+		Help: "How many objects of a member cluster may be at work at once: fewer while the cluster is slow or fails, 0 while its writes are held.",
 	}, []string{"cluster"})
 	circuitOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_circuit",
@@ -21,13 +21,6 @@ var (
 )
 
 func init() { metrics.Registry.MustRegister(inFlight, inFlightLimit, circuitOpen) }
-
-// gauges are those of one member.
-type gauges struct{ inFlight, limit, circuit prometheus.Gauge }
-
-func gaugesOf(cluster string) gauges {
-	return gauges{inFlight.WithLabelValues(cluster), inFlightLimit.WithLabelValues(cluster), circuitOpen.WithLabelValues(cluster)}
-}
 
 // dropGauges forgets a member whose queue has ended.
 func dropGauges(cluster string) {

@@ -2,7 +2,7 @@ package dispatch
 
 import (
 	"cmp"
-	"container/heap"
+	"maps"
 	"slices"
 	"sync"
 
@@ -70,28 +70,22 @@ func inOrder(keys []due) []due {
 // order is the storage of a workqueue: it hands out the key of the highest priority, and the oldest of these.
 type order struct {
 	mu         sync.Mutex
-	priorities map[types.NamespacedName]int // of keys that were added and not handed out
-	items      map[types.NamespacedName]*orderItem
-	heap       orderHeap
-	added      int
-	last       int // priority of the key that was handed out last
-}
-
-type orderItem struct {
-	due
-	number, index int
+	next       map[types.NamespacedName]int   // priorities of the keys that were added and not handed out
+	queued     map[types.NamespacedName]int   // priorities of those that are ready
+	byPriority map[int][]types.NamespacedName // may have keys that were raised or handed out since
+	last       int                            // priority of the key that was handed out last
 }
 
 func newOrder() *order {
-	return &order{priorities: map[types.NamespacedName]int{}, items: map[types.NamespacedName]*orderItem{}}
+	return &order{next: map[types.NamespacedName]int{}, queued: map[types.NamespacedName]int{}, byPriority: map[int][]types.NamespacedName{}}
 }
 
 // raise sets the priority of a key that is about to be added. A key that waits keeps its priority if that is higher.
 func (o *order) raise(d due) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if priority, waits := o.priorities[d.key]; !waits || priority < d.priority {
-		o.priorities[d.key] = d.priority
+	if priority, waits := o.next[d.key]; !waits || priority < d.priority {
+		o.next[d.key] = d.priority
 	}
 }
 
@@ -102,71 +96,42 @@ func (o *order) lastPriority() int {
 	return o.last
 }
 
-// Touch implements workqueue.Queue.
-func (o *order) Touch(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if item := o.items[key]; item != nil && item.priority != o.priorities[key] {
-		item.priority = o.priorities[key]
-		heap.Fix(&o.heap, item.index)
-	}
-}
-
 // Push implements workqueue.Queue.
 func (o *order) Push(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.added++
-	item := &orderItem{due: due{key, o.priorities[key]}, number: o.added}
-	o.items[key] = item
-	heap.Push(&o.heap, item)
+	priority := o.next[key]
+	if before, ready := o.queued[key]; !ready || before < priority {
+		o.queued[key] = priority
+		o.byPriority[priority] = append(o.byPriority[priority], key)
+	}
 }
+
+// Touch implements workqueue.Queue.
+func (o *order) Touch(key types.NamespacedName) { o.Push(key) }
 
 // Len implements workqueue.Queue.
 func (o *order) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.heap)
+	return len(o.queued)
 }
 
 // Pop implements workqueue.Queue.
 func (o *order) Pop() types.NamespacedName {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	item := heap.Pop(&o.heap).(*orderItem)
-	delete(o.items, item.key)
-	delete(o.priorities, item.key)
-	o.last = item.priority
-	return item.key
-}
-
-// orderHeap implements heap.Interface.
-type orderHeap []*orderItem
-
-func (h orderHeap) Len() int { return len(h) }
-
-func (h orderHeap) Less(i, j int) bool {
-	if h[i].priority != h[j].priority {
-		return h[i].priority > h[j].priority
+	for {
+		o.last = slices.Max(slices.Collect(maps.Keys(o.byPriority)))
+		keys := o.byPriority[o.last]
+		key := keys[0]
+		if o.byPriority[o.last] = keys[1:]; len(keys) == 1 {
+			delete(o.byPriority, o.last)
+		}
+		if priority, ready := o.queued[key]; ready && priority == o.last {
+			delete(o.queued, key)
+			delete(o.next, key)
+			return key
+		}
 	}
-	return h[i].number < h[j].number
-}
-
-func (h orderHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *orderHeap) Push(x any) {
-	item := x.(*orderItem)
-	item.index = len(*h)
-	*h = append(*h, item)
-}
-
-func (h *orderHeap) Pop() any {
-	old := *h
-	item := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return item
 }

@@ -57,7 +57,7 @@ func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatch
 	}
 	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
 	var names []string
-	for key := range q.gate.order.items {
+	for key := range q.gate.order.queued {
 		names = append(names, key.Name)
 	}
 	slices.Sort(names)
@@ -154,8 +154,8 @@ func TestWhatIsReadAtTheStartWaitsBehindChanges(t *testing.T) {
 			defer q.gate.ShutDown()
 			tc.wake(&Dispatcher{opts: Options{Client: listed{bindings: []hubv1.ResourceBinding{holds}}}, queues: map[string]*queue{"eu": q}})
 			var got []int
-			for _, item := range q.gate.order.items {
-				got = append(got, item.priority)
+			for _, priority := range q.gate.order.queued {
+				got = append(got, priority)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("queued at (-want +got):\n%s", diff)
