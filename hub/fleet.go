@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/membership"
@@ -16,8 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// fleet keeps the members that this replica is connected to. It is the member.Fleet of every controller and
-// multicluster-runtime's Aware of the provider.
+// fleet keeps the members that this replica is connected to. It is the member.Fleet of every controller.
 type fleet struct {
 	links member.Links
 	maker memberMaker
@@ -28,10 +25,7 @@ type fleet struct {
 	members map[string]*memberCluster
 }
 
-var (
-	_ member.Fleet       = &fleet{}
-	_ multicluster.Aware = &fleet{}
-)
+var _ member.Fleet = &fleet{}
 
 func newFleet(p *process, k *knowledge) *fleet {
 	return &fleet{links: p.links, maker: memberMaker{process: p, knowledge: k}, members: map[string]*memberCluster{}}
@@ -71,28 +65,24 @@ func (f *fleet) each(visit func(*memberCluster)) {
 	}
 }
 
-// Engage implements multicluster.Aware. It registers the member and returns at once: a member that hangs must not hold
-// up another. The member is forgotten when ctx ends, unless a new link has taken its place by then.
-func (f *fleet) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
-	link, ok := c.(*connect.Cluster)
-	if !ok {
-		return fmt.Errorf("engaging cluster %q: it does not come from member/connect but is a %T", name, c)
-	}
-	m, err := f.maker.newMember(ctx, name.String(), link)
+// engage registers a member that has connected and returns at once: a member that hangs must not hold up another. The
+// member is forgotten when ctx ends, unless a new link has taken its place by then.
+func (f *fleet) engage(ctx context.Context, name string, link *connect.Cluster) error {
+	m, err := f.maker.newMember(ctx, name, link)
 	if err != nil {
 		return fmt.Errorf("engaging cluster %q: %w", name, err)
 	}
 	f.mu.Lock()
-	f.members[m.name] = m
+	f.members[name] = m
 	f.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.members[m.name] == m {
-			delete(f.members, m.name)
+		if f.members[name] == m {
+			delete(f.members, name)
 		}
 	})
-	return f.start(ctx, m.name)
+	return f.start(ctx, name)
 }
 
 // resume opens the watches of a member again at once: while it was away, the pauses between their tries have grown.

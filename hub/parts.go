@@ -163,7 +163,7 @@ func (p *parts) add(ctx context.Context) error {
 func (p *parts) work(ctx context.Context) error {
 	p.changes.Bindings.Await(ctx) // no object is judged in another way than its placement sets
 	p.epochs.Ready(ctx)
-	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet) })
+	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet.engage) })
 }
 
 func (p *parts) addCertificate() error {

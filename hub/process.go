@@ -50,7 +50,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 		return nil, err
 	}
 	p.links = connect.New(connect.Options{
-		Scheme: p.mgr.GetScheme(), Logger: p.mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(self.UID),
+		Logger: p.mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(self.UID),
 	})
 	leases := rest.CopyConfig(config) // without the guard of the lead, which rests on the coordinator's own writes
 	leases.QPS = -1

@@ -1,5 +1,6 @@
-// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers and the
-// provider interface of multicluster-runtime for those who watch the members.
+// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and hands
+// each connected cluster to those who write to it and watch it. All that it knows of the way to a cluster is a
+// member.Connection, which is read from the kubeconfig.
 //
 // Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
 // long as the call that made it. Links share no lock over I/O, no queue and no connection, so that a cluster that hangs
@@ -24,19 +25,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/hanse-dev/hanse/member"
 )
 
 // Options of a Provider.
 type Options struct {
-	// Scheme of the clients of members. Required.
-	Scheme *runtime.Scheme
 	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
 	ProbeInterval time.Duration
 	// ProbeTimeout is how long a probe waits for the watch to deliver. Default 5 s.
@@ -60,21 +55,21 @@ type Provider struct {
 	options   Options
 	listeners []func(cluster string)
 
-	mu    sync.Mutex
-	root  context.Context // nil until Start
-	aware multicluster.Aware
-	ended bool
-	links map[string]*link
+	mu     sync.Mutex
+	root   context.Context // nil until Start
+	engage Engage
+	ended  bool
+	links  map[string]*link
 	// ending has links that were removed and whose goroutine still runs; the next one of the name waits for it.
 	ending  map[string]*link
 	running sync.WaitGroup
 }
 
-var (
-	_ member.Links                  = &Provider{}
-	_ multicluster.Provider         = &Provider{}
-	_ multicluster.ProviderRunnable = &Provider{}
-)
+var _ member.Links = &Provider{}
+
+// Engage takes a cluster that has connected, until ctx ends. It must not wait for the network: it is called by the
+// goroutine of the link.
+type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
 func New(options Options) *Provider {
@@ -99,15 +94,15 @@ func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = 
 // called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
-// Start dials the links there are and those to come, and hands the clusters to aware. It returns when ctx has ended and
+// Start dials the links there are and those to come, and hands the clusters to engage. It returns when ctx has ended and
 // no goroutine is left.
-func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+func (p *Provider) Start(ctx context.Context, engage Engage) error {
 	p.mu.Lock()
 	if p.root != nil {
 		p.mu.Unlock()
 		return errors.New("the provider of member clusters was started before")
 	}
-	p.root, p.aware = ctx, aware
+	p.root, p.engage = ctx, engage
 	for _, l := range p.links {
 		p.launchLocked(l)
 	}
@@ -123,8 +118,8 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 
 // Ensure implements member.Links. It may be called before Start.
 func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
-	t, r := parseKubeconfig(kubeconfig)
-	w := want{target: t, refusal: r, expectedID: expectedID}
+	to, r := parseKubeconfig(kubeconfig)
+	w := want{to: to, refusal: r, expectedID: expectedID}
 	p.mu.Lock()
 	l, found := p.links[cluster]
 	if !found {
@@ -146,7 +141,7 @@ func (p *Provider) launchLocked(l *link) {
 	}
 	ctx, cancel := context.WithCancel(p.root)
 	l.cancel = cancel
-	aware := p.aware
+	engage := p.engage
 	p.running.Go(func() {
 		defer cancel()
 		defer close(l.done)
@@ -154,7 +149,7 @@ func (p *Provider) launchLocked(l *link) {
 			<-l.before.done
 			l.before = nil
 		}
-		l.run(ctx, aware)
+		l.run(ctx, engage)
 		p.forget(l)
 	})
 }
@@ -200,21 +195,6 @@ func (p *Provider) State(cluster string) (member.LinkState, bool) {
 		return member.LinkState{}, false
 	}
 	return l.currentState(), true
-}
-
-// Get implements multicluster.Provider: the cluster from its first ready link on, also while it is away.
-func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
-	if l := p.link(name.String()); l != nil {
-		if e := l.currentEngagement(); e != nil {
-			return e.cluster, nil
-		}
-	}
-	return nil, multicluster.ErrClusterNotFound
-}
-
-// IndexField implements multicluster.Provider: it always fails.
-func (p *Provider) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
-	return errors.New("caches of member clusters are not started, so they cannot be indexed")
 }
 
 func (p *Provider) link(cluster string) *link {

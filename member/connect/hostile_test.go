@@ -94,17 +94,15 @@ func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *C
 		w.Header().Set("Content-Type", "application/json")
 		h(w, r)
 	})
-	target, refusal := parseKubeconfig(f.kubeconfig(t))
+	to, refusal := parseKubeconfig(f.kubeconfig(t))
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	s, err := openSession(target, nil, nil)
+	s, err := openSession(to, nil, nil)
 	must(t, err)
 	t.Cleanup(s.pool.close)
 	l := newLine(s)
-	c, err := newCluster(l, target.server, "cluster-1", scheme(), quick.Logger)
-	must(t, err)
-	return l, target.server, c
+	return l, to.Server, newCluster(l, to.Server, "cluster-1")
 }
 
 var (

@@ -11,16 +11,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
-
-// target is where a cluster is and how the hub proves who it is. Two targets are the same link if they are equal.
-type target struct {
-	server     string // https URL without a trailing slash
-	serverName string // what the server's certificate must be for, if not the host of server
-	ca         string // PEM, never empty
-	cert, key  string // PEM, both or none
-	token      string
-}
 
 // refusal says why a kubeconfig is not used. It never holds a token, a key or a piece of an unreadable file.
 type refusal struct{ reason, message string }
@@ -33,42 +25,42 @@ func invalid(format string, args ...any) *refusal {
 	return &refusal{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the target that the current context of a kubeconfig names. A member's admin writes the file
+// parseKubeconfig returns the connection that the current context of a kubeconfig names. A member's admin writes the file
 // and the hub follows it, so it may neither make the hub run a program, read a file or become somebody else, nor make
 // it trust whoever answers. Entries that the current context does not name are not looked at.
-func parseKubeconfig(data []byte) (target, *refusal) {
+func parseKubeconfig(data []byte) (member.Connection, *refusal) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // its text may quote the file
-		return target{}, invalid("the content is not a kubeconfig: put the YAML of one with apiVersion v1 and kind Config into the Secret")
+		return member.Connection{}, invalid("the content is not a kubeconfig: put the YAML of one with apiVersion v1 and kind Config into the Secret")
 	}
 	if config.CurrentContext == "" {
-		return target{}, invalid("the kubeconfig has no current-context: set it to the context of the member")
+		return member.Connection{}, invalid("the kubeconfig has no current-context: set it to the context of the member")
 	}
 	current := config.Contexts[config.CurrentContext]
 	if current == nil {
-		return target{}, invalid("the kubeconfig has no context %.64q, which current-context names", config.CurrentContext)
+		return member.Connection{}, invalid("the kubeconfig has no context %.64q, which current-context names", config.CurrentContext)
 	}
 	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
 	if cluster == nil {
-		return target{}, invalid("the kubeconfig has no cluster %.64q, which its current context names", current.Cluster)
+		return member.Connection{}, invalid("the kubeconfig has no cluster %.64q, which its current context names", current.Cluster)
 	}
 	if user == nil {
-		return target{}, invalid("the kubeconfig has no user %.64q, which its current context names", current.AuthInfo)
+		return member.Connection{}, invalid("the kubeconfig has no user %.64q, which its current context names", current.AuthInfo)
 	}
 	for _, rule := range []func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) *refusal{
 		refuseForeignCode, refuseFiles, refuseDetours, refuseOtherIdentities, checkServer, checkCA, checkCredentials,
 	} {
 		if r := rule(cluster, user); r != nil {
-			return target{}, r
+			return member.Connection{}, r
 		}
 	}
-	return target{
-		server:     strings.TrimRight(cluster.Server, "/"),
-		serverName: cluster.TLSServerName,
-		ca:         string(cluster.CertificateAuthorityData),
-		cert:       string(user.ClientCertificateData),
-		key:        string(user.ClientKeyData),
-		token:      user.Token,
+	return member.Connection{
+		Server:     strings.TrimRight(cluster.Server, "/"),
+		ServerName: cluster.TLSServerName,
+		CA:         string(cluster.CertificateAuthorityData),
+		Credentials: member.Credentials{
+			Token: user.Token, Certificate: string(user.ClientCertificateData), Key: string(user.ClientKeyData),
+		},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
 
 func TestParseKubeconfig(t *testing.T) {
@@ -109,8 +110,10 @@ func TestParseKubeconfigKeepsWhatALinkNeeds(t *testing.T) {
 	if r != nil {
 		t.Fatal(r.message)
 	}
-	want := target{server: "https://x:6443", serverName: "api", ca: string(ca.pem), token: "t"}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(target{})); diff != "" {
+	want := member.Connection{
+		Server: "https://x:6443", ServerName: "api", CA: string(ca.pem), Credentials: member.Credentials{Token: "t"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -122,11 +125,11 @@ func FuzzParseKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, r := parseKubeconfig(data)
 		switch {
-		case r != nil && got != (target{}):
+		case r != nil && got != (member.Connection{}):
 			t.Errorf("refused and still usable: %+v", r)
 		case r != nil && (r.reason == "" || r.message == ""):
 			t.Error("refused without a word")
-		case r == nil && (!strings.HasPrefix(got.server, "https://") || got.ca == "" || (got.token == "" && got.cert == "")):
+		case r == nil && (!strings.HasPrefix(got.Server, "https://") || got.CA == "" || (got.Credentials.Token == "" && got.Credentials.Certificate == "")):
 			t.Errorf("accepted without server, CA or credentials")
 		}
 	})

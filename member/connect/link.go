@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -16,8 +15,8 @@ import (
 
 // want is what Ensure last asked for.
 type want struct {
-	target     target
-	refusal    *refusal // then target is zero
+	to         member.Connection
+	refusal    *refusal // then to is empty
 	expectedID string
 }
 
@@ -25,7 +24,7 @@ func (w want) equal(other want) bool {
 	if (w.refusal == nil) != (other.refusal == nil) || (w.refusal != nil && *w.refusal != *other.refusal) {
 		return false
 	}
-	return w.target == other.target && w.expectedID == other.expectedID
+	return w.to == other.to && w.expectedID == other.expectedID
 }
 
 // link is the connection to one cluster, as the rest of the hub sees it. Only run, its goroutine, talks to the cluster,
@@ -127,8 +126,8 @@ func (l *link) setEngaged(e *engagement) {
 }
 
 // run keeps the link until ctx ends.
-func (l *link) run(ctx context.Context, aware multicluster.Aware) {
-	r := &runner{link: l, aware: aware, facts: make(chan factsRead, 1), served: make(chan servedRead, 1), larger: make(chan struct{}, 1)}
+func (l *link) run(ctx context.Context, engage Engage) {
+	r := &runner{link: l, engaging: engage, facts: make(chan factsRead, 1), served: make(chan servedRead, 1), larger: make(chan struct{}, 1)}
 	defer r.end()
 	for {
 		timer := time.NewTimer(r.step(ctx))

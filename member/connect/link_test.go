@@ -16,11 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -38,10 +35,10 @@ type handed struct {
 	cluster *Cluster
 }
 
-func (a *aware) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+func (a *aware) engage(ctx context.Context, name string, c *Cluster) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.engaged = append(a.engaged, handed{ctx, name.String(), c.(*Cluster)})
+	a.engaged = append(a.engaged, handed{ctx, name, c})
 	return nil
 }
 
@@ -52,16 +49,8 @@ func (a *aware) all() []handed {
 }
 
 var quick = Options{
-	Scheme: scheme(), Logger: funcr.New(func(string, string) {}, funcr.Options{}),
+	Logger:        funcr.New(func(string, string) {}, funcr.Options{}),
 	ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond, FactsInterval: 50 * time.Millisecond,
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // start runs a provider until the test ends.
@@ -70,7 +59,7 @@ func start(t *testing.T, p *Provider) *aware {
 	a := &aware{}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- p.Start(ctx, a) }()
+	go func() { ended <- p.Start(ctx, a.engage) }()
 	t.Cleanup(func() {
 		cancel()
 		select {
@@ -101,7 +90,11 @@ func getVersion(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.GetHTTPClient().Do(req)
+	requests, err := rest.HTTPClientFor(c.Requests)
+	if err != nil {
+		return err
+	}
+	resp, err := requests.Do(req)
 	if err != nil {
 		return err
 	}
@@ -121,9 +114,6 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	p.Ensure("eu", f.kubeconfig(t), "") // before Start
 	if s, ok := p.State("eu"); !ok || s.Ready != metav1.ConditionUnknown || s.Reason != hubv1.ReasonConnecting {
 		t.Errorf("before the first try the link is %+v", s)
-	}
-	if _, err := p.Get(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotFound) {
-		t.Errorf("Get before the first try: %v", err)
 	}
 	a := start(t, p)
 
@@ -151,11 +141,6 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	engaged := a.all()
 	if len(engaged) != 1 || engaged[0].name != "eu" || engaged[0].cluster.ID != "cluster-1" {
 		t.Fatalf("handed out: %+v", engaged)
-	}
-	got, err := p.Get(t.Context(), "eu")
-	must(t, err)
-	if got != cluster.Cluster(engaged[0].cluster) {
-		t.Error("Get returns another cluster than was handed out")
 	}
 	must(t, getVersion(t.Context(), engaged[0].cluster))
 
@@ -454,8 +439,8 @@ func TestAnotherClusterEndsEverything(t *testing.T) {
 	if err := getVersion(t.Context(), first.cluster); !errors.Is(err, member.ErrNotConnected) {
 		t.Errorf("a client that is out still reaches the other cluster: %v", err)
 	}
-	if _, err := p.Get(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotFound) {
-		t.Errorf("Get: %v", err)
+	if p.link("eu").currentEngagement() != nil {
+		t.Error("the cluster is still handed out")
 	}
 	f.set(func(f *fakeCluster) { f.id = "cluster-1" })
 	reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
@@ -558,11 +543,8 @@ func TestAProviderIsStartedOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := New(quick)
-	must(t, p.Start(ctx, &aware{}))
-	if err := p.Start(ctx, &aware{}); err == nil {
+	must(t, p.Start(ctx, (&aware{}).engage))
+	if err := p.Start(ctx, (&aware{}).engage); err == nil {
 		t.Error("it was started twice")
-	}
-	if err := p.IndexField(t.Context(), nil, "", nil); err == nil {
-		t.Error("an index was promised")
 	}
 }

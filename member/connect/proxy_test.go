@@ -18,7 +18,7 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 	at, err := url.Parse(proxy.URL)
 	must(t, err)
 	f := newFakeCluster(t)
-	target, refusal := parseKubeconfig(f.kubeconfig(t))
+	to, refusal := parseKubeconfig(f.kubeconfig(t))
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -30,9 +30,9 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 		"one that is set": {http.ProxyURL(at), 1},
 	} {
 		asked.Store(0)
-		s, err := openSession(target, nil, tc.proxy)
+		s, err := openSession(to, nil, tc.proxy)
 		must(t, err)
-		body, err := ask(t.Context(), requestClient(newLine(s)), target.server+"/version")
+		body, err := ask(t.Context(), requestClient(newLine(s)), to.Server+"/version")
 		if err == nil {
 			_ = body.Close()
 		}

@@ -80,7 +80,7 @@ func (r *runner) readFacts(ctx context.Context) {
 		return
 	}
 	r.reading = true
-	l, server, known := r.engaged.line, r.inUse.target.server, r.latest
+	l, server, known := r.engaged.line, r.inUse.to.Server, r.latest
 	r.readers.Go(func() {
 		facts, err := readFacts(ctx, l, server, known)
 		r.facts <- factsRead{facts, err}

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/member"
 )
 
 // settles waits until there are about as many goroutines as before: those of a test server end a little later.
@@ -45,10 +46,10 @@ func inUse(p *Provider) *session {
 	return e.line.session.Load()
 }
 
-func takesUp(t *testing.T, p *Provider, want func(target) bool) {
+func takesUp(t *testing.T, p *Provider, want func(member.Connection) bool) {
 	t.Helper()
 	eventually(t, "the new credentials", func() string {
-		if s := inUse(p); s == nil || !want(s.target) {
+		if s := inUse(p); s == nil || !want(s.to) {
 			return "are not in use"
 		}
 		return ""
@@ -85,21 +86,21 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 	}
 	tests := map[string]struct {
 		rounds int
-		next   func(t *testing.T, f *fakeCluster, i int) (kubeconfig []byte, used func(target) bool)
+		next   func(t *testing.T, f *fakeCluster, i int) (kubeconfig []byte, used func(member.Connection) bool)
 	}{
-		"tokens": {rounds, func(t *testing.T, f *fakeCluster, i int) ([]byte, func(target) bool) {
+		"tokens": {rounds, func(t *testing.T, f *fakeCluster, i int) ([]byte, func(member.Connection) bool) {
 			t.Helper()
 			token := fmt.Sprintf("token-%d", i)
 			f.set(func(f *fakeCluster) {
 				f.tokens[token] = true
 				delete(f.tokens, fmt.Sprintf("token-%d", i-20)) // one that no request under way can still carry
 			})
-			return f.kubeconfig(t, withToken(token)), func(s target) bool { return s.token == token }
+			return f.kubeconfig(t, withToken(token)), func(to member.Connection) bool { return to.Credentials.Token == token }
 		}},
-		"client certificates": {rounds / 5, func(t *testing.T, f *fakeCluster, i int) ([]byte, func(target) bool) {
+		"client certificates": {rounds / 5, func(t *testing.T, f *fakeCluster, i int) ([]byte, func(member.Connection) bool) {
 			t.Helper()
 			certPEM, keyPEM := f.ca.issue(t, fmt.Sprintf("hub-%d", i), time.Now().Add(time.Hour))
-			return f.kubeconfig(t, withCertificate(certPEM, keyPEM)), func(s target) bool { return s.cert == string(certPEM) }
+			return f.kubeconfig(t, withCertificate(certPEM, keyPEM)), func(to member.Connection) bool { return to.Credentials.Certificate == string(certPEM) }
 		}},
 	}
 	for name, tc := range tests {
@@ -128,7 +129,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 			if s.Ready != metav1.ConditionTrue || s.Credentials != metav1.ConditionTrue {
 				t.Errorf("in the end %+v", s)
 			}
-			if last := inUse(p).target; s.InUse.ID == "" || s.InUse != credential.Of(last.token, last.cert) {
+			if last := inUse(p).to; s.InUse.ID == "" || s.InUse != credential.Of(last.Credentials.Token, last.Credentials.Certificate) {
 				t.Errorf("in use are %+v", s.InUse)
 			}
 		})
@@ -302,15 +303,18 @@ func TestALinkThatIsMadeAnewFollowsTheOneBefore(t *testing.T) {
 
 func TestAnUnusedSessionOfAnotherTokenSharesItsConnections(t *testing.T) {
 	ca := newAuthority(t, "ca")
-	first, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "a"}, nil, nil)
+	to := func(server, token string) member.Connection {
+		return member.Connection{Server: server, CA: string(ca.pem), Credentials: member.Credentials{Token: token}}
+	}
+	first, err := openSession(to("https://x", "a"), nil, nil)
 	must(t, err)
 	defer first.pool.close()
-	second, err := openSession(target{server: "https://x", ca: string(ca.pem), token: "b"}, first, nil)
+	second, err := openSession(to("https://x", "b"), first, nil)
 	must(t, err)
 	if first.pool != second.pool {
 		t.Error("another token has other connections")
 	}
-	third, err := openSession(target{server: "https://y", ca: string(ca.pem), token: "b"}, first, nil)
+	third, err := openSession(to("https://y", "b"), first, nil)
 	must(t, err)
 	defer third.pool.close()
 	if third.pool == first.pool {

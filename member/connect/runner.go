@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -49,11 +48,11 @@ type factsRead struct {
 //	      ^                                    |
 //	      +------------ another cluster -------+
 type runner struct {
-	link  *link
-	aware multicluster.Aware
+	link     *link
+	engaging Engage
 
 	want      want
-	candidate attempts // to connect to want.target, while it is not in use
+	candidate attempts // to connect to want.to, while it is not in use
 	probes    attempts // of the session in use
 
 	inUse     *session    // nil until a candidate has delivered
@@ -108,7 +107,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 
 // pending is true while the kubeconfig that is wanted is not the one in use.
 func (r *runner) pending() bool {
-	return r.want.refusal == nil && (r.inUse == nil || r.inUse.target != r.want.target)
+	return r.want.refusal == nil && (r.inUse == nil || r.inUse.to != r.want.to)
 }
 
 func (r *runner) untilDue() time.Duration {
@@ -133,20 +132,20 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate connects to the target that is wanted, beside the one in use.
+// tryCandidate opens the connection that is wanted, beside the one in use.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
-	s, err := openSession(r.want.target, r.inUse, r.link.options.Proxy)
+	s, err := openSession(r.want.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
 		r.candidateFailed(verdict{reason: hubv1.ReasonKubeconfigInvalid, message: err.Error()})
 		return
 	}
 	l := newLine(s)
-	id, err := probe(attempt, l, s.target.server, r.link.options.ProbeTimeout)
+	id, err := probe(attempt, l, s.to.Server, r.link.options.ProbeTimeout)
 	if attempt.Err() != nil {
 		r.discard(s)
 		return
 	}
-	if v, bad := r.verdictOn(id, err, s.target); bad {
+	if v, bad := r.verdictOn(id, err, s.to); bad {
 		r.discard(s)
 		r.candidateFailed(v)
 		return
@@ -167,17 +166,17 @@ func (r *runner) discard(s *session) {
 
 // verdictOn judges a probe. What other watches delivered since the probe before counts as heard, unless another cluster
 // may have delivered it.
-func (r *runner) verdictOn(id string, err error, t target) (v verdict, bad bool) {
+func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.want.expectedID, r.knownID)
 	switch {
 	case err != nil:
-		v, bad = judge(err, t, r.link.options.ProbeTimeout), true
+		v, bad = judge(err, to, r.link.options.ProbeTimeout), true
 	case expected != "" && expected == r.link.options.HubID && id != expected:
-		v, bad = notTheHub(t, id), true
+		v, bad = notTheHub(to, id), true
 	case expected != "" && id != expected:
-		v, bad = anotherCluster(t, id, expected), true
+		v, bad = anotherCluster(to, id, expected), true
 	case expected == "" && id == r.link.options.HubID: // IDs are no secret: each copy names that of the hub
-		v, bad = claimsToBeTheHub(t), true
+		v, bad = claimsToBeTheHub(to), true
 	}
 	switch {
 	case !bad:
@@ -202,7 +201,7 @@ func (r *runner) candidateFailed(v verdict) {
 // use makes the session the one in use. The clients of a cluster whose address is the same take it up; else there is a
 // new cluster, and what runs on the old one has the time of a request to come to its end.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
-	if r.engaged != nil && r.inUse.target.server == s.target.server {
+	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)
 	} else if err := r.engage(ctx, s, l, id); err != nil {
 		return err
@@ -219,10 +218,7 @@ func (r *runner) use(ctx context.Context, s *session, l *line, id string) error 
 }
 
 func (r *runner) engage(ctx context.Context, s *session, l *line, id string) error {
-	c, err := newCluster(l, s.target.server, id, r.link.options.Scheme, r.link.options.Logger)
-	if err != nil {
-		return err
-	}
+	c := newCluster(l, s.to.Server, id)
 	if r.engaged != nil {
 		r.engaged.cancel()
 	}
@@ -235,7 +231,7 @@ func (r *runner) engage(ctx context.Context, s *session, l *line, id string) err
 	life, cancel := context.WithCancel(ctx)
 	r.engaged = &engagement{cluster: c, line: l, cancel: cancel}
 	r.link.setEngaged(r.engaged)
-	if err := r.aware.Engage(life, multicluster.ClusterName(r.link.name), c); err != nil {
+	if err := r.engaging(life, r.link.name, c); err != nil {
 		return fmt.Errorf("engaging cluster %q: %w", r.link.name, err)
 	}
 	return nil
@@ -256,11 +252,11 @@ func (r *runner) hangUp() {
 }
 
 func (r *runner) probeInUse(attempt context.Context) {
-	id, err := probe(attempt, r.engaged.line, r.inUse.target.server, r.link.options.ProbeTimeout)
+	id, err := probe(attempt, r.engaged.line, r.inUse.to.Server, r.link.options.ProbeTimeout)
 	if attempt.Err() != nil {
 		return
 	}
-	v, bad := r.verdictOn(id, err, r.inUse.target)
+	v, bad := r.verdictOn(id, err, r.inUse.to)
 	if !bad {
 		r.succeeded()
 		return

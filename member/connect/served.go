@@ -97,7 +97,7 @@ func (r *runner) readServed(ctx context.Context) {
 		return
 	}
 	r.looking = true
-	l, server, known := r.engaged.line, r.inUse.target.server, r.latest.Served
+	l, server, known := r.engaged.line, r.inUse.to.Server, r.latest.Served
 	r.readers.Go(func() {
 		served, err := readServed(ctx, l, server, kinds, known)
 		r.served <- servedRead{served, err}

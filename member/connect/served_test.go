@@ -89,14 +89,14 @@ func TestWhatAClusterServes(t *testing.T) {
 					serveCluster(w, req, "cluster-1", nil)
 				}
 			})
-			target, refusal := parseKubeconfig(cluster.kubeconfig(t))
+			to, refusal := parseKubeconfig(cluster.kubeconfig(t))
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			s, err := openSession(target, nil, nil)
+			s, err := openSession(to, nil, nil)
 			must(t, err)
 			t.Cleanup(s.pool.close)
-			got, err := readServed(t.Context(), newLine(s), target.server, kinds, tc.known)
+			got, err := readServed(t.Context(), newLine(s), to.Server, kinds, tc.known)
 			if (err != nil) != tc.fails {
 				t.Errorf("error %v", err)
 			}

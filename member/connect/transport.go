@@ -36,29 +36,38 @@ var (
 // proxyFunc is the proxy of a request; nil if there is none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// pool holds the connections to one target. It is our own and not client-go's cache of transports, which is global and
+// pool holds the network connections of one member.Connection. It is our own and not client-go's cache of transports, which is global and
 // keyed by certificate: a pool goes, with all its connections, when its link or its credentials do.
 type pool struct {
 	// Watches have connections of their own, so that a list that is read slowly does not hold up writes.
 	requests, watches *http.Transport
+	dialer            member.Dialer
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
 	closed bool
 }
 
-func newPool(t target, proxy proxyFunc) (*pool, error) {
+func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(t.ca))
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: t.serverName}
-	if t.cert != "" {
-		pair, err := tls.X509KeyPair([]byte(t.cert), []byte(t.key))
+	roots.AppendCertsFromPEM([]byte(to.CA))
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: to.ServerName}
+	if c := to.Credentials; c.Certificate != "" {
+		pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
 		if err != nil {
 			return nil, errors.New("client certificate and key do not belong together")
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	p := &pool{conns: map[net.Conn]struct{}{}}
+	p := &pool{dialer: to.Dial, conns: map[net.Conn]struct{}{}}
+	if p.dialer == nil {
+		p.dialer = &net.Dialer{
+			Timeout:         dialTimeout,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+		}
+	} else {
+		proxy = nil // the dialer knows the way
+	}
 	p.requests, p.watches = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
 	p.watches.ResponseHeaderTimeout = headerTimeout
 	return p, nil
@@ -82,11 +91,7 @@ func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 }
 
 func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{
-		Timeout:         dialTimeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
-	}
-	conn, err := dialer.DialContext(ctx, network, address)
+	conn, err := p.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -138,26 +143,26 @@ func (c *pooledConn) Close() error {
 
 // session is one set of credentials and the connections that use it.
 type session struct {
-	target     target
+	to         member.Connection
 	credential credential.Credential
 	pool       *pool
 }
 
 // openSession takes over the connections of before if only the token differs. It dials nothing yet.
-func openSession(t target, before *session, proxy proxyFunc) (*session, error) {
-	known := credential.Of(t.token, t.cert)
+func openSession(to member.Connection, before *session, proxy proxyFunc) (*session, error) {
+	known := credential.Of(to.Credentials.Token, to.Credentials.Certificate)
 	if before != nil {
-		same := t
-		same.token = before.target.token
-		if same == before.target {
-			return &session{target: t, credential: known, pool: before.pool}, nil
+		same := to
+		same.Credentials.Token = before.to.Credentials.Token
+		if same == before.to {
+			return &session{to: to, credential: known, pool: before.pool}, nil
 		}
 	}
-	p, err := newPool(t, proxy)
+	p, err := newPool(to, proxy)
 	if err != nil {
 		return nil, err
 	}
-	return &session{target: t, credential: known, pool: p}, nil
+	return &session{to: to, credential: known, pool: p}, nil
 }
 
 // line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.
@@ -246,8 +251,8 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context())
 	req.Header.Set("Accept-Encoding", "gzip")
-	if s.target.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.target.token)
+	if s.to.Credentials.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.to.Credentials.Token)
 	}
 	transport := s.pool.requests
 	if t.watches {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
 )
 
 const maxQuoted = 200 // bytes of what a server said that go into a message
@@ -33,70 +34,70 @@ type verdict struct {
 }
 
 // judge turns the error of a probe into what a user can act on.
-func judge(err error, t target, timeout time.Duration) verdict {
+func judge(err error, to member.Connection, timeout time.Duration) verdict {
 	var status *statusError
 	switch {
 	case errors.As(err, &status):
-		return judgeStatus(status, t)
+		return judgeStatus(status, to)
 	case errors.Is(err, errStalled):
 		return verdict{reason: hubv1.ReasonWatchesStalled, answered: true, credentials: metav1.ConditionTrue,
-			message: fmt.Sprintf("%s answers requests, but a watch delivered nothing within %s: look for a proxy or load balancer on the way that holds streams back, or an overloaded API server", t.server, timeout)}
+			message: fmt.Sprintf("%s answers requests, but a watch delivered nothing within %s: look for a proxy or load balancer on the way that holds streams back, or an overloaded API server", to.Server, timeout)}
 	case errors.Is(err, errRedirect), errors.Is(err, errStrange):
 		return verdict{reason: hubv1.ReasonUnreachable, answered: true,
-			message: fmt.Sprintf("%s does not answer like a Kubernetes API server: check the server of the kubeconfig", t.server)}
+			message: fmt.Sprintf("%s does not answer like a Kubernetes API server: check the server of the kubeconfig", to.Server)}
 	case isCertificateError(err):
 		return verdict{reason: hubv1.ReasonCertificateUnknown, atOnce: true,
 			message: fmt.Sprintf("the certificate of %s is not trusted (%s); expected one for %s signed by %s: put the cluster's CA into certificate-authority-data, or correct the server",
-				t.server, quoted(certificateError(err), t), t.expectedName(), t.expectedCA())}
+				to.Server, quoted(certificateError(err), to), expectedName(to), expectedCA(to))}
 	case isCertificateRefused(err):
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the client certificate: put a current one into the Secret; it is picked up without a restart", t.server)}
+			message: fmt.Sprintf("%s does not take the client certificate: put a current one into the Secret; it is picked up without a restart", to.Server)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return verdict{reason: hubv1.ReasonUnreachable, atOnce: true,
-			message: fmt.Sprintf("%s refuses connections: check that its API server runs and listens there", t.server)}
+			message: fmt.Sprintf("%s refuses connections: check that its API server runs and listens there", to.Server)}
 	case isTimeout(err):
 		return verdict{reason: hubv1.ReasonUnreachable,
-			message: fmt.Sprintf("%s does not answer within %s: check the address, the network in between and that its API server runs", t.server, timeout)}
+			message: fmt.Sprintf("%s does not answer within %s: check the address, the network in between and that its API server runs", to.Server, timeout)}
 	}
 	return verdict{reason: hubv1.ReasonUnreachable,
-		message: fmt.Sprintf("%s cannot be reached (%s): check the address, the network in between and that its API server runs", t.server, quoted(rootCause(err), t))}
+		message: fmt.Sprintf("%s cannot be reached (%s): check the address, the network in between and that its API server runs", to.Server, quoted(rootCause(err), to))}
 }
 
-func judgeStatus(status *statusError, t target) verdict {
-	said := quoted(status.Error(), t)
+func judgeStatus(status *statusError, to member.Connection) verdict {
+	said := quoted(status.Error(), to)
 	switch status.code {
 	case http.StatusUnauthorized:
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; put a current one into the Secret, it is picked up without a restart", t.server)}
+			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; put a current one into the Secret, it is picked up without a restart", to.Server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
-			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", t.server, said)}
+			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", to.Server, said)}
 	case http.StatusTooManyRequests:
 		return verdict{reason: hubv1.ReasonThrottled, answered: true, retryAfter: status.retryAfter,
-			message: fmt.Sprintf("%s is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server", t.server)}
+			message: fmt.Sprintf("%s is too busy for a watch (429): the hub slows down and tries again; look at the load and the flow control of its API server", to.Server)}
 	}
 	return verdict{reason: hubv1.ReasonUnreachable, answered: true, retryAfter: status.retryAfter,
-		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", t.server, said)}
+		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", to.Server, said)}
 }
 
 // anotherCluster is the verdict on an ID that is not the expected one.
-func anotherCluster(t target, found, expected string) verdict {
+func anotherCluster(to member.Connection, found, expected string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is another cluster than before (UID of kube-system %s, expected %s): nothing is read from it or written to it. Make the Secret point to the cluster that joined, or delete this MemberCluster (the objects on its cluster stay by default) and join the other one under a new name",
-			t.server, bounded(found), bounded(expected))}
+			to.Server, bounded(found), bounded(expected))}
 }
 
 // claimsToBeTheHub is the verdict on the hub's own ID where it is not expected.
-func claimsToBeTheHub(t target) verdict {
+func claimsToBeTheHub(to member.Connection) verdict {
 	return verdict{reason: hubv1.ReasonClusterIDClaimed, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
-		message: fmt.Sprintf("%s answers with the identity of the hub (the UID of its kube-system): nothing is read from it or written to it. If it is the hub itself, set spec.hub: true; else look for a hostile server, or for a copy of the hub's etcd", t.server)}
+		message: fmt.Sprintf("%s answers with the identity of the hub (the UID of its kube-system): nothing is read from it or written to it. If it is the hub itself, set spec.hub: true; else look for a hostile server, or for a copy of the hub's etcd", to.Server)}
 }
 
 // notTheHub is the verdict on another ID than the hub's where the hub is expected.
-func notTheHub(t target, found string) verdict {
+func notTheHub(to member.Connection, found string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
-			t.server, bounded(found))}
+			to.Server, bounded(found))}
 }
 
 func isCertificateError(err error) bool {
@@ -147,9 +148,9 @@ func rootCause(err error) string {
 }
 
 // quoted is text of a server, fit for a message; a hostile one may send the token back.
-func quoted(text string, t target) string {
-	if t.token != "" {
-		text = strings.ReplaceAll(text, t.token, "[token]")
+func quoted(text string, to member.Connection) string {
+	if to.Credentials.Token != "" {
+		text = strings.ReplaceAll(text, to.Credentials.Token, "[token]")
 	}
 	return bounded(text)
 }
@@ -167,19 +168,19 @@ func bounded(text string) string {
 	return text
 }
 
-func (t target) expectedName() string {
-	if t.serverName != "" {
-		return t.serverName
+func expectedName(to member.Connection) string {
+	if to.ServerName != "" {
+		return to.ServerName
 	}
-	server, err := url.Parse(t.server)
+	server, err := url.Parse(to.Server)
 	if err != nil {
-		return t.server
+		return to.Server
 	}
 	return server.Hostname()
 }
 
-func (t target) expectedCA() string {
-	block, _ := pem.Decode([]byte(t.ca))
+func expectedCA(to member.Connection) string {
+	block, _ := pem.Decode([]byte(to.CA))
 	if block == nil {
 		return "the CA of the kubeconfig"
 	}
