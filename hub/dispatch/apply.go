@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply brings the object to the cluster if that is due. known is false if nothing can be said now: another event will
-// come, or the time that the outcome names.
+// apply writes the copy if that is due. known is false if there is no outcome now: another event will come, or the next
+// try after the time in the outcome.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: of an object that changes now it is the older one
 	template, ok := r.template()
@@ -157,8 +157,8 @@ type observed struct {
 	found, synced bool
 }
 
-// compare looks at what was observed. known is true if that settles the matter; drift says that somebody changed the
-// copy.
+// compare compares the observed copy with the wanted one. known is true if no call is needed; drift is true if the copy
+// was changed on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	var seen observed
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
@@ -196,8 +196,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait is how long the watch may still take to show our own write. It is not positive if no write is awaited, or if
-// the time is over: then the cluster is asked, because one that was restored from a backup never shows the write.
+// watchWait is how long the watch may still take to show our own write. It is not positive if no write is awaited, or
+// if the time is over: then the cluster is asked, because one that was restored from a backup never shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -240,7 +240,7 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report asks what a write would do. Nothing is remembered of it: what was last confirmed stays what it was.
+// report asks what a write would do. The record keeps nothing of the answer.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -290,7 +290,7 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
 }
 
-// done remembers a successful outcome, so that the next run knows what is there before the watch says so.
+// done records a successful outcome, so that the next run knows the copy before the watch shows it.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
@@ -303,16 +303,16 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	return o
 }
 
-// paused says that the member's admin wants the copy left alone, which only the answer to an apply tells.
+// paused reports whether the member's admin has paused writes to the copy. The answer to an apply says until when.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
-// settled says that the member holds exactly what is wanted, and that there is no more to say.
+// settled reports whether the copy is as wanted, so that no call is needed.
 func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
-// asConfirmed says that the copy is of this very hub object, is as it was last confirmed, and may be written: by
-// nothing but a read can be decided on one that a later state of the hub wrote.
+// asConfirmed reports whether the copy belongs to this hub object, has not changed since it was last confirmed, and may
+// be written. A copy that a later state of the hub wrote is always read first.
 func (r *run) asConfirmed(seen observed, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)

@@ -6,11 +6,18 @@
 // run reads everything again.
 //
 // Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
-// rest; withdrawals the other way round. A change that is made now overtakes a replay. How much a member is asked at
-// once follows how it answers, see gate: fewer at a time while it is slow, a pause while it fails or asks for one.
+// rest. Withdrawals go in the opposite order. A change overtakes a replay.
 //
-// A member that is away has no queue: its rows are the business of hub/report, and all its keys are queued anew when it
-// is back.
+// The mechanisms, each in a file of its own:
+//   - order: priorities of keys, and ranks of kinds;
+//   - gate: how many keys are at work, and which are held;
+//   - limit: the number of calls that a member takes, by its latency and failures, closed while it fails all of them;
+//   - hold: keys that wait for one trial at a time, of a closed limit or of a namespace;
+//   - retry: the next try of one key;
+//   - wake: events of copies that repeat our own write;
+//   - fights: corrections of a field that another controller keeps changing.
+//
+// A member that is away has no queue: hub/report writes its rows, and all its keys are queued anew when it is back.
 package dispatch
 
 import (
@@ -141,8 +148,7 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	d.WakeCluster(ctx, cluster)
 }
 
-// WakeCluster queues every binding that names the cluster, and those that named it when it was last there, behind
-// whatever changes now.
+// WakeCluster queues every binding that names the cluster, and every binding with a record there, at low priority.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
@@ -150,8 +156,9 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind behind whatever changes now, for one cluster, that serves the kind now or no
-// longer or whose copies have been read, or for all targets: the hub's objects have been read.
+// WakeKind queues the bindings of one kind at low priority. With a cluster it is for that one: the cluster has begun or
+// ceased to serve the kind, or its copies have been listed. Without one it is for all targets: the hub's objects of the
+// kind have been listed.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
@@ -167,8 +174,7 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// WakeOlder queues the bindings with a copy that is held since a later state of the hub wrote it: the epochs were
-// accepted.
+// WakeOlder queues the bindings with a row HubIsOlder, because the epochs of their copies were accepted.
 func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
@@ -199,8 +205,7 @@ func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
 	}
 }
 
-// wakeWhere queues the bindings that match, for one cluster or for all their targets, in the order in which they are to
-// go.
+// wakeWhere queues the bindings that match, for one cluster or for all their targets.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Reconcile brings one binding to this queue's cluster.
+// Reconcile brings the copy of one binding on this cluster to its wanted state.
 func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	q.filter.begin(key)
 	defer q.end(key)
@@ -40,15 +40,15 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	if err := run.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	outcome := run.bringOrTake(ctx)
+	outcome := run.act(ctx)
 	if run.held {
 		return reconcile.Result{}, nil // the gate queues the key again
 	}
 	return q.retries.after(key, outcome), nil
 }
 
-// bringOrTake applies or withdraws the copy, and records the outcome.
-func (r *run) bringOrTake(ctx context.Context) member.Outcome {
+// act applies or withdraws the copy, and records the outcome.
+func (r *run) act(ctx context.Context) member.Outcome {
 	step := r.apply
 	if r.target.State == hubv1.TargetAbsent {
 		step = r.withdraw
@@ -78,8 +78,8 @@ type run struct {
 	key     types.NamespacedName
 	binding hubv1.BindingObject // shared with the cache, as all that gather reads
 	target  *hubv1.BindingTarget
-	held    bool // the gate keeps the key
-	behind  bool // the caches are behind what the cluster shows, so that the outcome says nothing
+	held    bool // the gate holds the key
+	behind  bool // the caches are older than the copy on the cluster, so that the outcome counts for nothing
 	// instead are policies that stand in for those of the hub; for Intent alone.
 	instead []hubv1.OverridePolicyObject
 	// rendering is what the clusters have in common, set by render.

@@ -42,7 +42,7 @@ func follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && ref.UID == p.GetUID()
 }
 
-// withdraws is true for a binding with a withdrawal to be done. A placement that is gone holds it up no more.
+// withdraws reports whether a withdrawal is due for the binding. A placement that was deleted no longer suspends it.
 func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
@@ -67,8 +67,8 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}, cluster)
 }
 
-// policiesThatDiffer are those by which something may be rendered otherwise for a cluster whose facts have changed. A
-// cluster's nodes come and go, and most objects have no part in it.
+// policiesThatDiffer returns the policies whose result may change with these facts of the cluster. Nodes come and go,
+// and most policies do not read them.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -82,8 +82,8 @@ func (d *Dispatcher) NamespaceChanged(ctx context.Context, c changes.Namespace) 
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == c.After.Name })
 }
 
-// concerns says whether a policy may speak of a binding's object, by scope, group and kind alone: names and labels are
-// looked at when the manifest is rendered.
+// concerns reports whether a policy may select a binding's object, by scope, group and kind. Rendering checks names and
+// labels.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p == nil || (p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace()) {
 		return false

@@ -1,5 +1,5 @@
-// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and hands
-// each connected cluster to those who write to it and watch it. All that it knows of the way to a cluster is a
+// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and
+// hands out a client configuration for each connected cluster. All that it knows of the way to a cluster is a
 // member.Connection, which is read from the kubeconfig.
 //
 // Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
@@ -94,8 +94,8 @@ func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = 
 // called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
-// Start dials the links there are and those to come, and hands the clusters to engage. It returns when ctx has ended and
-// no goroutine is left.
+// Start dials all links, also those that are ensured later, and hands the clusters to engage. It returns when ctx has
+// ended and no goroutine is left.
 func (p *Provider) Start(ctx context.Context, engage Engage) error {
 	p.mu.Lock()
 	if p.root != nil {
