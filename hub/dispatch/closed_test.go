@@ -32,6 +32,7 @@ type closing struct {
 }
 
 func newClosing(t *testing.T) *closing {
+	t.Helper()
 	clock := testclock.NewFakePassiveClock(now)
 	g := newGate("eu", 8, clock)
 	t.Cleanup(g.ShutDown)

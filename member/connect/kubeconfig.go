@@ -25,9 +25,9 @@ func invalid(format string, args ...any) *refusal {
 	return &refusal{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the connection that the current context of a kubeconfig names. A member's admin writes the file
-// and the hub follows it, so it may neither make the hub run a program, read a file or become somebody else, nor make
-// it trust whoever answers. Entries that the current context does not name are not looked at.
+// parseKubeconfig returns the connection that the current context of a kubeconfig names. A member's admin writes the
+// file, so it must not make the hub run a program, read a file, take another identity or trust an unknown server. The
+// entries that the current context does not name are ignored.
 func parseKubeconfig(data []byte) (member.Connection, *refusal) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // its text may quote the file

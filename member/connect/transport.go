@@ -36,8 +36,8 @@ var (
 // proxyFunc is the proxy of a request; nil if there is none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// pool holds the network connections of one member.Connection. It is our own and not client-go's cache of transports, which is global and
-// keyed by certificate: a pool goes, with all its connections, when its link or its credentials do.
+// pool holds the network connections of one member.Connection. client-go's cache of transports is not used, because it
+// is global: a pool ends, with all its connections, when its link or its credentials end.
 type pool struct {
 	// Watches have connections of their own, so that a list that is read slowly does not hold up writes.
 	requests, watches *http.Transport
