@@ -95,18 +95,18 @@ func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolic
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
 }
 
-// isReplaced reports whether the copy of an Evicting cluster may go: the cluster answers, has the newest spec or
-// refuses it, and its replacements are healthy at the newest spec.
+// isReplaced reports whether the copy of an Evicting cluster may go: the cluster answers, holds what it shall
+// hold or refuses that, and its replacements are healthy with what they shall hold.
 func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
-	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.Object.Template.GetGeneration())) > 0 {
+	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.Object.hub())) > 0 {
 		return false
 	}
 	row := in.Binding.BindingStatus().Row(e.Name)
 	switch {
 	case row == nil, row.Applied == "", row.Applied == metav1.ConditionUnknown, row.Reason == hubv1.ReasonPending:
 		return false
-	case row.Applied == metav1.ConditionTrue && row.Generation != in.Object.Template.GetGeneration() && row.Reason != hubv1.ReasonIsTemplate:
+	case row.Applied == metav1.ConditionTrue && row.Generation != hubv1.Wanted(e, in.Object.hub()).Generation && row.Reason != hubv1.ReasonIsTemplate:
 		return false
 	}
 	return in.coversReplicas(spec) || in.drainEvicts(e.Name)
@@ -133,45 +133,47 @@ func (in input) coversReplicas(spec *hubv1.PlacementSpec) bool {
 
 // isBack reports whether the copy of an Evicting cluster is current and healthy again.
 func (in input) isBack(e hubv1.BindingTarget) bool {
-	return isHealthy(in.Binding, e.Name, "", in.Object.Template.GetGeneration())
+	return isHealthy(in.Binding, e, "", in.Object.hub())
 }
 
-// Awaited returns the clusters that replace an Evicting one and are not healthy yet. generation is that of the hub
-// object; 0 stands for the one of the last report.
-func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, generation int64) []string {
+// Awaited returns the clusters that replace an Evicting one and are not healthy yet. If the hub object is not known,
+// that is by the last report.
+func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
-	wait := func(cluster, digest string) {
-		if !isHealthy(b, cluster, digest, generation) {
-			out = append(out, cluster)
+	wait := func(t hubv1.BindingTarget, digest string) {
+		if !isHealthy(b, t, digest, o) {
+			out = append(out, t.Name)
 		}
 	}
 	for _, r := range e.Evicting.Replacements {
-		wait(r.Cluster, r.Digest)
+		t := ptr.Deref(spec.Target(r.Cluster), hubv1.BindingTarget{Name: r.Cluster})
+		wait(t, r.Digest)
 	}
 	if len(e.Evicting.Replacements) > 0 {
 		return out
 	}
 	for _, t := range spec.Clusters {
 		if t.State == hubv1.TargetPresent && t.Removal == nil {
-			wait(t.Name, "")
+			wait(t, "")
 		}
 	}
 	return out
 }
 
-// isHealthy reports whether the rows belong to the current spec, and the copy on the cluster is current and healthy. A
-// copy with the given digest is the one from before a change, and not current.
-func isHealthy(b hubv1.BindingObject, cluster, digest string, generation int64) bool {
+// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted one and healthy.
+// A copy with the given digest is the one from before a change.
+func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
-	row := status.Row(cluster)
+	row := status.Row(t.Name)
 	if row == nil || status.ObservedGeneration != b.GetGeneration() || row.Applied != metav1.ConditionTrue || row.Health != hubv1.HealthHealthy {
 		return false
 	}
 	if row.Reason == hubv1.ReasonIsTemplate {
 		return true
 	}
-	return (generation == 0 || row.Generation == generation) && (digest == "" || row.Digest != digest)
+	wanted := hubv1.Wanted(t, o).Generation
+	return (wanted == 0 || row.Generation == wanted) && (digest == "" || row.Digest != digest)
 }
 
 // addReplacements adds to each Evicting entry the clusters that take its place: clusters that are new or get more

@@ -40,13 +40,14 @@ type Fleet struct {
 
 // FleetObject is one object of a fleet.
 type FleetObject struct {
-	// Object at the version at which it is sent. It is not being deleted.
+	// Object at the version at which the hub reads it. It is not being deleted.
 	Object *unstructured.Unstructured
 	// Binding of the object. Nil: it has none.
 	Binding hubv1.BindingObject
-	// ScalePath and HubRuns are those of Object.
-	ScalePath string
-	HubRuns   bool
+	// OtherVersions, ScalePath and HubRuns are those of Object.
+	OtherVersions []string
+	ScalePath     string
+	HubRuns       bool
 }
 
 // Identity of the object.
@@ -210,11 +211,11 @@ func (s *Settlement) count(before, after hubv1.BindingObject) {
 func (s *Settlement) input(i int) Input {
 	o := s.fleet.Objects[i]
 	in := Input{
-		Object: Object{ID: o.Identity(), Template: o.Object, ScalePath: o.ScalePath, HubRuns: o.HubRuns},
+		Object: Object{ID: o.Identity(), Template: o.Object, OtherVersions: o.OtherVersions, ScalePath: o.ScalePath, HubRuns: o.HubRuns},
 		Facts:  s.factsOf(o.Object.GetNamespace()), Objects: s.objects, Now: s.fleet.Now, Memo: &s.memo,
 	}
 	if b := s.Outcomes[i].Binding; b != nil {
-		in.Binding = in.Facts.carryOut(b, o.Object.GetGeneration())
+		in.Binding = in.Facts.carryOut(b, in.Object.hub())
 	}
 	return in
 }
@@ -240,7 +241,7 @@ func (s *Settlement) factsOf(namespace string) Facts {
 
 // carryOut returns the binding with the rows that its clusters report after they have carried it out. Clusters that do
 // not answer keep their rows.
-func (f Facts) carryOut(b hubv1.BindingObject, generation int64) hubv1.BindingObject {
+func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingObject {
 	out := b.DeepCopyObject().(hubv1.BindingObject)
 	status := out.BindingStatus()
 	status.ObservedGeneration = out.GetGeneration()
@@ -256,7 +257,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, generation int64) hubv1.BindingOb
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 		default:
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
-				Name: e.Name, Generation: generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
+				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
 				Digest: fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
 			})
 		}

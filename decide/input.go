@@ -53,13 +53,22 @@ type Object struct {
 	State State
 	// Problem says why the object is Unreadable or Undecided.
 	Problem string
-	// Template is the object at the version at which it is sent. It is set if the State is Exists.
+	// Template is the object at the version at which the hub reads it. It is set if the State is Exists.
 	Template *unstructured.Unstructured
+	// OtherVersions are those at which clusters may get the object, see hubv1.HubObject.
+	OtherVersions []string
 	// ScalePath is the path of the replicas in the scale subresource, by the definition of the kind. A message suggests
 	// it to placements that divide without a path. Empty: it is not known.
 	ScalePath string
 	// HubRuns is true if the hub itself would act on objects of this kind.
 	HubRuns bool
+}
+
+// hub is the object as it decides what clusters shall hold of it. The State must be Exists.
+func (o Object) hub() hubv1.HubObject {
+	h := hubv1.HubObjectOf(hubv1.ObjectReference{}, o.Template)
+	h.OtherVersions = o.OtherVersions
+	return h
 }
 
 // State says whether the hub object exists.

@@ -73,21 +73,23 @@ func Decide(i Input) Plan { return input{Input: i}.decide() }
 func (in input) decide() Plan {
 	p := in.plan()
 	if in.Binding != nil && p.Spec != nil {
-		keepGeneration(in.Spec(), p.Spec)
+		keepRecorded(in.Spec(), p.Spec)
 	}
 	return p
 }
 
-// keepGeneration keeps the recorded generation of the placement if the decision is the same. Otherwise, each edit of a
-// placement would write all its bindings.
-func keepGeneration(before, after *hubv1.BindingSpec) {
-	if before.PlacementRef == nil || after.PlacementRef == nil {
-		return
+// keepRecorded keeps the recorded generation of the placement and version of the object if the decision is the same.
+// Otherwise, each edit of a placement, and each new version of a definition, would write all bindings concerned.
+func keepRecorded(before, after *hubv1.BindingSpec) {
+	same := *after
+	same.ObjectRef.APIVersion = before.ObjectRef.APIVersion
+	if before.PlacementRef != nil && after.PlacementRef != nil {
+		ref := *after.PlacementRef
+		ref.Generation = before.PlacementRef.Generation
+		same.PlacementRef = &ref
 	}
-	generation := after.PlacementRef.Generation
-	after.PlacementRef.Generation = before.PlacementRef.Generation
-	if !equality.Semantic.DeepEqual(before, after) {
-		after.PlacementRef.Generation = generation
+	if equality.Semantic.DeepEqual(before, &same) {
+		*after = same
 	}
 }
 
@@ -277,7 +279,7 @@ func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec
 	held := heldBy(in.Spec())
 	ask := placement.Input{
 		Placement: by,
-		Kind:      in.Object.Template.GroupVersionKind(),
+		Object:    in.Object.hub(),
 		Clusters:  in.snapshot(held),
 		Held:      held,
 		Evicting:  evictingOf(in.Spec()),

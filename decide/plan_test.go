@@ -21,6 +21,7 @@ type given struct {
 	withdraw   string // what the annotation says that asks for a withdrawal
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
+	others     []string // versions at which clusters may get the object beside v1
 	refused    bool
 	holdBack   bool
 }
@@ -34,7 +35,7 @@ func (g given) input() Input {
 		f.Binding = g.binding
 	}
 	if g.state == Exists {
-		f.Object.Template = template(g.uid)
+		f.Object.Template, f.Object.OtherVersions = template(g.uid), g.others
 		if g.labels != nil {
 			f.Object.Template.SetLabels(g.labels)
 		}
@@ -277,6 +278,12 @@ func TestDecide(t *testing.T) {
 			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonScheduled,
 			message: "2 of 4 clusters: 1 do not serve the kind, 1 do not serve the version",
 		},
+		"a cluster that serves another version at which it may get the object is as good as others": {
+			in: given{uid: "a", placements: only(policy("web")), others: []string{"v1beta1"},
+				clusters: []*hubv1.MemberCluster{cluster("eu", serving("v1")), cluster("sg", serving("v2")), cluster("za", serving("v1beta1"))}},
+			want: []hubv1.BindingTarget{present("eu"), present("za")}, reason: hubv1.ReasonScheduled,
+			message: "2 of 3 clusters: 1 do not serve the version",
+		},
 		"a cluster that has not said whether it serves the kind is waited for": {
 			in: given{uid: "a", placements: only(policy("web")), clusters: []*hubv1.MemberCluster{cluster("eu"), cluster("sg", func(c *hubv1.MemberCluster) {
 				c.Status.APIResources = []hubv1.ServedKind{{Group: "other.example.com", Kind: "Other"}}
@@ -420,16 +427,29 @@ func TestPlacementGenerationIsKeptWhileTheDecisionIs(t *testing.T) {
 	before := bound(present("eu")).Spec
 	same := before.DeepCopy()
 	same.PlacementRef.Generation = 9
-	keepGeneration(&before, same)
+	keepRecorded(&before, same)
 	if same.PlacementRef.Generation != 1 {
 		t.Errorf("generation %d, want the 1 of the decision", same.PlacementRef.Generation)
 	}
 	other := before.DeepCopy()
 	other.PlacementRef.Generation = 9
 	other.Clusters = nil
-	keepGeneration(&before, other)
+	keepRecorded(&before, other)
 	if other.PlacementRef.Generation != 9 {
 		t.Errorf("generation %d, want the 9 of the new decision", other.PlacementRef.Generation)
+	}
+}
+
+func TestANewVersionOfTheKindIsNoReasonToWriteADecision(t *testing.T) {
+	t.Parallel()
+	in := given{binding: bound(present("eu")), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()}.input()
+	in.Object.Template.SetAPIVersion("example.com/v2")
+	if diff := cmp.Diff(in.Spec(), Decide(in).Spec); diff != "" {
+		t.Errorf("the same decision at another version differs (-was +is):\n%s", diff)
+	}
+	in.Facts.Placements = only(policy("web", named("eu", "us")))
+	if got := Decide(in).Spec.ObjectRef.APIVersion; got != "example.com/v2" {
+		t.Errorf("a new decision names %s, want the version at which the hub reads the object", got)
 	}
 }
 

@@ -170,7 +170,7 @@ func TestAHeldCopyKeepsItsShareAndHindersNoEviction(t *testing.T) {
 	}
 	b = bound(hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent, Removal: &hubv1.HeldRemoval{}},
 		hubv1.BindingTarget{Name: "sg", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: hubv1.ReasonDrained}})
-	if waits := Awaited(b, b.Spec.Clusters[1], 0); len(waits) > 0 {
+	if waits := Awaited(b, b.Spec.Clusters[1], hubv1.HubObject{}); len(waits) > 0 {
 		t.Errorf("the eviction waits for %v", waits)
 	}
 }

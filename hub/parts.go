@@ -99,7 +99,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
 	c.scheduler = schedule.New(schedule.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
-		ScalePath: k.definitions.ScalePath, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
+		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
 	})
 	var err error
 	c.reporter, err = report.New(report.Options{
@@ -113,6 +113,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	}
 	c.dispatcher = dispatch.New(dispatch.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Fleet: f, Templates: k.store, Recorder: c.reporter,
+		HubObject:              k.definitions.HubObject,
 		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
 		// Whether a field exists is for the member to say: an override may set one that a newer definition there has.
@@ -188,7 +189,8 @@ func (p *parts) addViews() error {
 	p.views.Handler = memberview.New(memberview.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(),
 		Members: memberview.MembersOf(p.fleet), Intent: p.dispatcher.Intent, Adopt: p.dispatcher.Adopt,
-		Epochs: p.epochs, Rank: dispatch.Rank,
+		HubObject: p.definitions.HubObject,
+		Epochs:    p.epochs, Rank: dispatch.Rank,
 		Holder: func(cluster string) memberview.Holder {
 			if p.coordinator.Holds(cluster) {
 				return memberview.Holder{Here: true}

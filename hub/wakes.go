@@ -57,7 +57,7 @@ func (p *parts) followPolicies() {
 	clusters := p.changes.Clusters
 	clusters.On(lifetime, p.coordinator.ClusterChanged)
 	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
-	clusters.On(changes.Facts|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
+	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
 	clusters.On(changes.All, p.scheduler.ClusterChanged)
 	clusters.On(lifetime|changes.Facts|changes.Region, p.policies.ClusterChanged)
 
@@ -95,6 +95,10 @@ func (p *parts) followTemplates(ctx context.Context) {
 		}()
 	})
 	p.definitions.OnChange(func(kind schema.GroupKind, before, after *catalog.Definition) {
+		if !after.SameVersions(before) { // copies are sent at other versions
+			p.scheduler.WakeKind(kind)
+			p.dispatcher.WakeKind(ctx, kind)
+		}
 		for _, id := range p.store.List(kind) {
 			p.reporter.WakeObject(id) // statuses are merged by the schema
 		}

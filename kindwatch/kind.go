@@ -37,6 +37,8 @@ type kind struct {
 	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
 	relists, listedFor int
 	resource           schema.GroupVersionResource // empty until resolved. Only run changes it, and may read it without mu
+	// toFind is true from Find until the kind was resolved once more, moved from then until it was listed.
+	toFind, moved bool
 
 	reread chan *unstructured.Unstructured // objects that were read once more, for run
 
@@ -90,7 +92,7 @@ func (k *kind) troubled() bool {
 
 // attempt resolves and lists if that is still to be done, then watches until the watch ends.
 func (k *kind) attempt(ctx context.Context) error {
-	if k.resource.Empty() {
+	if k.resource.Empty() || k.isToFind() {
 		r, err := k.options.Resolve(k.gvk)
 		if err != nil {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
@@ -123,6 +125,7 @@ func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.resource = r
+	k.toFind, k.moved = false, k.moved || k.toFind
 }
 
 // settle notes how an attempt ended and says how long to pause before the next.
@@ -234,6 +237,20 @@ func (k *kind) relist() {
 	k.restart()
 }
 
+// find makes the next attempt resolve and list, at once.
+func (k *kind) find() {
+	k.mu.Lock()
+	k.toFind = true
+	k.mu.Unlock()
+	k.relist()
+}
+
+func (k *kind) isToFind() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.toFind
+}
+
 func (k *kind) toRelist() bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -270,7 +287,8 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	k.tell(gone...)
 	k.tell(there...)
 	k.mu.Lock()
-	changed = k.edit(func(s *State) { s.Told = true }) || changed
+	changed = k.edit(func(s *State) { s.Told = true }) || changed || k.moved
+	k.moved = false
 	k.mu.Unlock()
 	if changed {
 		k.tellState()

@@ -43,7 +43,8 @@ type Options struct {
 	// Handler is told of changes, one at a time per kind and watched namespace: old is nil for a new object, new is nil
 	// for one that is gone. A deleted object that came back while the watch was away is one change with another uid.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is told when the state of a kind changes, after the handler was told of the objects.
+	// OnState is told when the state of a kind changes, and when a kind was listed after Find; in both cases after the
+	// handler was told of the objects.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout is how long one page of a list, or the opening of a watch, may take. Default 30 s.
 	ListTimeout time.Duration
@@ -261,6 +262,25 @@ func (s *Set) Retry(gvk schema.GroupVersionKind) {
 		if k.troubled() {
 			k.restart()
 		}
+	}
+}
+
+// Resource is where the objects of a kind are read; empty until that is known.
+func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	parts := s.parts(gvk)
+	if len(parts) == 0 {
+		return schema.GroupVersionResource{}
+	}
+	parts[0].mu.RLock()
+	defer parts[0].mu.RUnlock()
+	return parts[0].resource
+}
+
+// Find makes a kind be resolved and listed once more, now, as when the server prefers another version of the kind. The
+// handler is told as by Relist.
+func (s *Set) Find(gvk schema.GroupVersionKind) {
+	for _, k := range s.parts(gvk) {
+		k.find()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +50,19 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 		return nil, err
 	}
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
+}
+
+// AtVersion returns the object at another version of its kind, as an API server converts it without a webhook: nothing
+// but the version changes. The two share what they have in common.
+func AtVersion(object *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	gv := object.GroupVersionKind().GroupVersion()
+	if gv.Version == version {
+		return object
+	}
+	out := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
+	gv.Version = version
+	out.SetAPIVersion(gv.String())
+	return out
 }
 
 // Render returns the object as it should be in the cluster. The policies are those that Matching returned, and are not

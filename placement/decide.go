@@ -52,8 +52,8 @@ func (c *Cluster) Zone() string { return c.Labels[hubv1.ZoneLabel] }
 type Input struct {
 	// Placement that the object follows. Without one nothing is decided.
 	Placement *Compiled
-	// Kind of the object, at the version at which it is sent.
-	Kind schema.GroupVersionKind
+	// Object by its kind and the versions at which clusters may get it.
+	Object hubv1.HubObject
 	// Clusters that there are, each once.
 	Clusters []Cluster
 	// Held names the clusters that have a Present entry now, Evicting those that have an Evicting one.

@@ -40,7 +40,7 @@ func TestEvict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Input{Placement: p, Kind: widget, Clusters: clusters, Held: set(held), Now: noon}
+		return Input{Placement: p, Object: hubv1.HubObject{GVK: widget}, Clusters: clusters, Held: set(held), Now: noon}
 	}
 	tolerating := func(ts ...corev1.Toleration) func(*hubv1.PlacementSpec) {
 		return func(s *hubv1.PlacementSpec) { s.Clusters.Tolerations = ts }

@@ -27,7 +27,7 @@ func Example() {
 	}
 	decision := placement.Decide(placement.Input{
 		Placement: compiled,
-		Kind:      kind,
+		Object:    hubv1.HubObject{GVK: kind},
 		Clusters:  []placement.Cluster{cluster("eu-fra-1", "prod"), cluster("eu-ber-1", "test"), cluster("cn-sha-1", "prod")},
 		Held:      map[string]bool{"eu-fra-1": true},
 	})

@@ -58,6 +58,8 @@ type example struct {
 	Spec *hubv1.PlacementSpec `json:"spec"`
 	// Object is its kind at its version: v1 Prometheus.monitoring.coreos.com.
 	Object string `json:"object"`
+	// OtherVersions are those at which clusters may get the object beside its own.
+	OtherVersions []string `json:"otherVersions"`
 	// Holds names the clusters that hold the object.
 	Holds []string `json:"holds"`
 	// Evicting names those whose place others have taken.
@@ -130,7 +132,8 @@ func decided(t *testing.T, block string, fleet []exampleCluster) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	in := Input{Placement: p, Held: set(e.Holds), Evicting: set(e.Evicting), Divided: e.Divided, Kind: kindOf(e.Object), Now: noon}
+	in := Input{Placement: p, Held: set(e.Holds), Evicting: set(e.Evicting), Divided: e.Divided, Now: noon}
+	in.Object = hubv1.HubObject{GVK: kindOf(e.Object), OtherVersions: e.OtherVersions}
 	for cluster, rule := range e.Excluded {
 		if in.Excluded == nil {
 			in.Excluded = map[string]Exclusion{}

@@ -42,7 +42,7 @@ var filters = []filter{
 	{"drain", false, true, draining},                  // it is being emptied
 	{"Ready", false, true, notReady},                  // its watches do not deliver; before the taint that says so, too
 	{"NoSchedule taints", false, true, noSchedule},    // it carries a NoSchedule taint that is not tolerated
-	{"served", false, false, notServed},               // it is known not to serve the object's kind and version
+	{"served", false, false, notServed},               // it is known not to serve the object's kind at a version at which it may get the object
 }
 
 func leaving(_ *Input, c *Cluster) refusal {
@@ -211,16 +211,17 @@ func draining(_ *Input, c *Cluster) refusal {
 
 // notServed knows only what the cluster has answered: as long as it was not asked at all, a kind may be served.
 func notServed(in *Input, c *Cluster) refusal {
-	versions, known := c.Served[in.Kind.GroupKind()]
+	kind := in.Object.GVK.GroupKind()
+	versions, known := c.Served[kind]
 	switch {
 	case !known && c.ServedInFull:
-		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not said yet whether it serves %s", in.Kind.GroupKind())}
-	case !known || slices.Contains(versions, in.Kind.Version):
+		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not said yet whether it serves %s", kind)}
+	case !known || in.Object.CopyVersion(versions) != "":
 		return refusal{}
 	case len(versions) == 0:
-		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster does not serve %s", in.Kind.GroupKind())}
+		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster does not serve %s", kind)}
 	}
-	return refusal{hubv1.ReasonVersionNotServed, fmt.Sprintf("the cluster serves %s at %s, not at %s", in.Kind.GroupKind(), list(versions), in.Kind.Version)}
+	return refusal{hubv1.ReasonVersionNotServed, fmt.Sprintf("the cluster serves %s at %s, not at %s", kind, list(versions), in.Object.GVK.Version)}
 }
 
 func notReady(_ *Input, c *Cluster) refusal {

@@ -38,7 +38,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		Decide(Input{Placement: p, Kind: widget, Clusters: fleet(7), Held: set([]string{"c0001", "c0003", "gone"})})
+		Decide(Input{Placement: p, Object: hubv1.HubObject{GVK: widget}, Clusters: fleet(7), Held: set([]string{"c0001", "c0003", "gone"})})
 	})
 }
 

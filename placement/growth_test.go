@@ -55,7 +55,7 @@ func TestADecisionGrowsNoFasterThanTheLogarithmSays(t *testing.T) {
 	work := map[string][]float64{}
 	sizes := []int{10, 100, 1000}
 	for _, n := range sizes {
-		in := Input{Placement: spreading(t, n), Kind: widget, Clusters: fleet(n)}
+		in := Input{Placement: spreading(t, n), Object: hubv1.HubObject{GVK: widget}, Clusters: fleet(n)}
 		d, compared := decide(in, nil) // and what is found of each cluster is remembered from here on
 		if len(d.Targets) != n/2 {
 			t.Fatalf("%d of %d clusters chosen, want %d: %v", len(d.Targets), n, n/2, d.Shortfalls)
@@ -78,7 +78,7 @@ func TestADecisionGrowsNoFasterThanTheLogarithmSays(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
-			in := Input{Placement: spreading(b, n), Kind: widget, Clusters: fleet(n)}
+			in := Input{Placement: spreading(b, n), Object: hubv1.HubObject{GVK: widget}, Clusters: fleet(n)}
 			b.ReportAllocs()
 			for b.Loop() {
 				Decide(in)

@@ -30,7 +30,7 @@ func genInput(t *rapid.T) Input {
 		t.Skip(err)
 	}
 	in := Input{
-		Placement: c, Kind: widget, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Excluded: map[string]Exclusion{}, Now: noon,
+		Placement: c, Object: hubv1.HubObject{GVK: widget}, Held: map[string]bool{}, Evicting: map[string]bool{}, Hold: map[string]string{}, Excluded: map[string]Exclusion{}, Now: noon,
 		Divided: rapid.Bool().Draw(t, "divided"), MostAway: rapid.SampledFrom([]int{0, 0, 20, 100}).Draw(t, "mostAway"),
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "clusters") {

@@ -121,7 +121,8 @@ type BindingSpec struct {
 
 // ObjectReference names a hub object.
 type ObjectReference struct {
-	// apiVersion at which the object is read and sent.
+	// apiVersion of the object when the decision last changed. A cluster may hold the object at another version of its
+	// kind.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317

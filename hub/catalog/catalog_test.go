@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -266,5 +268,53 @@ func TestKindsWithoutADefinition(t *testing.T) {
 	}
 	if _, err := c.Get(t.Context(), schema.GroupKind{Group: "nowhere.example.com", Kind: "Nothing"}); !meta.IsNoMatchError(err) {
 		t.Errorf("of a kind that is not served got %v", err)
+	}
+}
+
+func TestAHubObjectHasTheVersionsOfItsDefinition(t *testing.T) {
+	t.Parallel()
+	c, server, changes := start(t)
+	crd, gauge := define(t, server.Client)
+	ref := hubv1.ObjectReference{APIVersion: gauge.Group + "/v1", Kind: gauge.Kind}
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(gauge.WithVersion("v1"))
+	template.SetGeneration(4)
+	is := func(template *unstructured.Unstructured, want hubv1.HubObject) func() error {
+		return func() error {
+			got, err := c.HubObject(t.Context(), ref, template)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				return fmt.Errorf("%s %w", diff, err)
+			}
+			return nil
+		}
+	}
+	if err := is(template, hubv1.HubObject{GVK: gauge.WithVersion("v1"), Generation: 4})(); err != nil {
+		t.Errorf("with one served version: %s", err)
+	}
+	before := c.Known(gauge)
+	patch := client.MergeFrom(crd.DeepCopy())
+	newer := crd.Spec.Versions[1]
+	newer.Name, newer.Storage = "v2", false
+	crd.Spec.Versions = append(crd.Spec.Versions, newer)
+	if err := server.Client.Patch(t.Context(), crd, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new version is known", is(template, hubv1.HubObject{GVK: gauge.WithVersion("v1"), OtherVersions: []string{"v2"}, Generation: 4}))
+	eventually(t, "it is told that the versions have changed", func() error {
+		if len(changes.all()) == 0 || c.Known(gauge).SameVersions(before) {
+			return errors.New("not told")
+		}
+		return nil
+	})
+	if err := is(nil, hubv1.HubObject{GVK: gauge.WithVersion("v2"), OtherVersions: []string{"v1"}})(); err != nil {
+		t.Errorf("an object that is not known has not the version that the hub prefers: %s", err)
+	}
+	core := hubv1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"}
+	if got, err := c.HubObject(t.Context(), core, nil); err != nil || len(got.OtherVersions) > 0 || got.GVK.Version != "v1" {
+		t.Errorf("a kind without a definition: %+v, %v", got, err)
+	}
+	server.off.Store(true)
+	if got, err := c.HubObject(t.Context(), hubv1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, nil); err == nil || got.GVK.Kind != "Deployment" {
+		t.Errorf("a definition that cannot be read: %+v, %v", got, err)
 	}
 }

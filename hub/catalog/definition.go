@@ -10,12 +10,14 @@ import (
 
 	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/versions"
 )
 
 // Definition is what a CustomResourceDefinition says of its kind. It is not to be changed.
 type Definition struct {
 	Name, ResourceVersion string
 	Versions              []Version
+	Preferred             string // the version that the API server prefers; empty if none is served
 
 	uid        types.UID
 	generation int64
@@ -33,10 +35,12 @@ type Version struct {
 	StatusSubresource bool
 	// ScalePath is where the scale subresource has the replicas, such as ".spec.replicas"; empty if there is none.
 	ScalePath string
+	// Others are the other versions at which clusters may get an object that is read at this one, the newest first.
+	Others []string
 }
 
 func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
-	d := &Definition{Name: crd.Name, ResourceVersion: crd.ResourceVersion, uid: crd.UID, generation: crd.Generation}
+	d := &Definition{Name: crd.Name, ResourceVersion: crd.ResourceVersion, Preferred: versions.Preferred(crd), uid: crd.UID, generation: crd.Generation}
 	for i := range crd.Spec.Versions {
 		from := &crd.Spec.Versions[i]
 		v := Version{Name: from.Name, Served: from.Served, Conventions: health.ReadConventions(crd, from.Name)}
@@ -47,6 +51,7 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 		if v.Status, v.StatusSubresource, err = rollup.NewSchema(crd, from.Name); err != nil {
 			return nil, fmt.Errorf("reading the schema of CustomResourceDefinition %s: %w", crd.Name, err)
 		}
+		v.Others = versions.Others(crd, from.Name)
 		d.Versions = append(d.Versions, v)
 	}
 	return d, nil

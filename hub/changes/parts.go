@@ -36,6 +36,8 @@ const (
 	Readiness
 	// Facts of a cluster are those that override policies read.
 	Facts
+	// Served are the versions of kinds that a cluster serves.
+	Served
 	// AllowedNamespaces are those that a cluster allows.
 	AllowedNamespaces
 	// Region of a cluster.
@@ -61,6 +63,7 @@ func compareClusters(before, after *hubv1.MemberCluster) Parts {
 	return compareMeta(before, after) |
 		when(readiness(before) != readiness(after), Readiness) |
 		when(!equality.Semantic.DeepEqual(overrides.ClusterOf(before), overrides.ClusterOf(after)), Facts) |
+		when(!equality.Semantic.DeepEqual(before.Status.APIResources, after.Status.APIResources), Served) |
 		when(!equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces), AllowedNamespaces) |
 		when(before.SelectableLabels()[hubv1.RegionLabel] != after.SelectableLabels()[hubv1.RegionLabel], Region)
 }

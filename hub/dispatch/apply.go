@@ -29,9 +29,14 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	if o, stop := r.forbidden(); stop {
 		return o, true
 	}
+	want, err := r.wants(ctx, template)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
+		return member.Outcome{Retry: member.RetrySoon}, false
+	}
 	r.object.Labels = template.GetLabels()
 	r.setSource(template)
-	manifest, refusal, err := r.render(ctx, template)
+	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Reading policies")
 		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub's policies could not be read", Retry: member.RetrySoon}, true
@@ -41,8 +46,15 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	}
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
-	o.HubGeneration, o.HubContent = template.GetGeneration(), content
+	o.HubGeneration, o.HubContent = want.Generation, content
 	return o, known
+}
+
+// wants returns what the cluster shall hold of the hub object. template is nil if the object is not known.
+func (r *run) wants(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
+	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
+	r.hubGVK = o.GVK
+	return hubv1.Wanted(*r.target, o), err
 }
 
 // bring compares the manifest with what is there and writes it, or as much of it as the cluster has fields for.

@@ -64,7 +64,8 @@ type Epochs interface {
 	Use(ctx context.Context) source.Epochs
 }
 
-// Options of a Dispatcher. All but DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are required.
+// Options of a Dispatcher. All but HubObject, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are
+// required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -73,6 +74,9 @@ type Options struct {
 	Fleet     member.Fleet
 	Templates Templates
 	Recorder  Recorder
+	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known. Default: at
+	// that of the template alone.
+	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 	// Key is that of the digests of Secrets.
@@ -104,6 +108,9 @@ func New(opts Options) *Dispatcher {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
+	if opts.HubObject == nil {
+		opts.HubObject = atHubVersion
+	}
 	if opts.Misfits == nil {
 		opts.Misfits = func(context.Context, *unstructured.Unstructured) []member.Misfit { return nil }
 	}
@@ -114,6 +121,11 @@ func New(opts Options) *Dispatcher {
 		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},
 		renderings: &renderings{denied: opts.DeniedMetadataPrefixes, key: opts.Key}, queues: map[string]*queue{},
 	}
+}
+
+// atHubVersion returns a hub object without other versions.
+func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
+	return hubv1.HubObjectOf(ref, template), nil
 }
 
 // Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx.

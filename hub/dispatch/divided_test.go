@@ -58,7 +58,7 @@ func TestAClusterGetsItsShare(t *testing.T) {
 				"apiVersion": "test.hanse.dev/v1", "kind": "Widget", "metadata": map[string]any{"name": "web", "namespace": object.Namespace},
 				"spec": map[string]any{"replicas": int64(12)},
 			}}
-			manifest, refusal, err := r.render(t.Context(), template)
+			manifest, refusal, err := r.render(t.Context(), template, template.GroupVersionKind().Version)
 			if err != nil {
 				t.Fatal(err)
 			}

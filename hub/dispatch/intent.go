@@ -92,9 +92,13 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if o, forbidden := r.forbidden(); forbidden {
 		return in, &o, nil
 	}
+	want, err := r.wants(ctx, template)
+	if err != nil {
+		return in, nil, err
+	}
 	r.object.Labels = template.GetLabels()
 	r.setSource(template)
-	manifest, refusal, err := r.render(ctx, template)
+	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
 	if err != nil || refusal != nil {
 		return in, refusal, err
 	}

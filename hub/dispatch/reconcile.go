@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -86,6 +87,8 @@ type run struct {
 	rendering *rendering
 	// overridden is how rules made the manifest, set by render.
 	overridden overridden
+	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
+	hubGVK schema.GroupVersionKind
 	// source is the state of the hub by which copies are judged, set by setSource.
 	source source.State
 

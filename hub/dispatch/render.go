@@ -15,9 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster. A policy that cannot be followed is an outcome: what runs stays as it is.
+// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be followed is an outcome: what runs stays as it is.
 // An error means that the hub could not be read.
-func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
+func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, err
@@ -32,7 +32,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured) (
 			"the replicas are to be divided and this cluster has no share yet, see the condition Scheduled; what runs there stays")
 		return nil, &o, nil
 	}
-	r.rendering = r.queue.renderings.get(template)
+	r.rendering = r.queue.renderings.get(template, version)
 	if err := r.rendering.err; err != nil {
 		return nil, refused(reasonOf(err), err), nil
 	}

@@ -18,10 +18,16 @@ type renderings struct {
 	key    canonical.Key // of the digests of Secrets
 
 	mu sync.Mutex
-	of map[weak.Pointer[unstructured.Unstructured]]*rendering
+	of map[versioned]*rendering
 }
 
-// rendering of one template.
+// versioned is a template and the version at which clusters get it.
+type versioned struct {
+	template weak.Pointer[unstructured.Unstructured]
+	version  string
+}
+
+// rendering of one template at one version.
 type rendering struct {
 	once     sync.Once
 	prepared *overrides.Prepared
@@ -33,22 +39,22 @@ type rendering struct {
 	salt, digest string
 }
 
-// get returns what is known of a template, which is never changed: another version of an object is another template.
-func (r *renderings) get(template *unstructured.Unstructured) *rendering {
-	e := r.entry(template)
-	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(template, r.denied) })
+// get returns what is known of a template, which is never changed, at a version of its kind.
+func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
+	e := r.entry(template, version)
+	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
 	return e
 }
 
-func (r *renderings) entry(template *unstructured.Unstructured) *rendering {
-	key := weak.Make(template)
+func (r *renderings) entry(template *unstructured.Unstructured, version string) *rendering {
+	key := versioned{weak.Make(template), version}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.of[key]; e != nil {
 		return e
 	}
 	if r.of == nil {
-		r.of = map[weak.Pointer[unstructured.Unstructured]]*rendering{}
+		r.of = map[versioned]*rendering{}
 	}
 	e := &rendering{}
 	r.of[key] = e
@@ -56,7 +62,7 @@ func (r *renderings) entry(template *unstructured.Unstructured) *rendering {
 	return e
 }
 
-func (r *renderings) forget(key weak.Pointer[unstructured.Unstructured]) {
+func (r *renderings) forget(key versioned) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.of, key)

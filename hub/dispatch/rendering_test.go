@@ -14,7 +14,7 @@ func TestMembersShareWhatTheyHaveInCommonOfATemplate(t *testing.T) {
 	r := &renderings{denied: []string{"internal.example.com/"}}
 	template := configMap()
 	template.SetLabels(map[string]string{"app": "web", "internal.example.com/team": "core"})
-	first, second := r.get(template), r.get(template)
+	first, second := r.get(template, "v1"), r.get(template, "v1")
 	if first != second {
 		t.Fatal("the same template was prepared twice")
 	}
@@ -31,7 +31,7 @@ func TestMembersShareWhatTheyHaveInCommonOfATemplate(t *testing.T) {
 	if got, want := first.digestOf(nil, result.Manifest, "other"), overrides.Digest(nil, result.Manifest, "other"); got != want {
 		t.Errorf("digest for another object %s, want %s", got, want)
 	}
-	if other := r.get(configMap()); other == first {
+	if other := r.get(configMap(), "v1"); other == first {
 		t.Error("another version of the object shares what the first one has")
 	}
 	runtime.KeepAlive(template)
@@ -41,7 +41,7 @@ func TestARenderingGoesWithItsTemplate(t *testing.T) {
 	r := &renderings{}
 	func() { // so that nothing here holds the template
 		template := configMap()
-		r.get(template)
+		r.get(template, "v1")
 	}()
 	for begin := time.Now(); ; runtime.Gosched() {
 		runtime.GC()

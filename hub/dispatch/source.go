@@ -63,7 +63,7 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 		state.Epochs = epochs
 	}
 	fresh := &metav1.PartialObjectMetadata{}
-	fresh.SetGroupVersionKind(r.binding.BindingSpec().ObjectRef.GroupVersionKind())
+	fresh.SetGroupVersionKind(r.hubGVK)
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
 	if err := r.queue.opts.APIReader.Get(ctx, key, fresh); apierrors.IsNotFound(err) {
 		return false, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -47,11 +48,20 @@ func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
-// ClusterChanged is told of a cluster whose facts or allowed namespaces changed. Engage queues everything of a new one.
+// ClusterChanged is told of a cluster whose facts, served versions or allowed namespaces changed. Engage queues everything
+// of a new one.
 func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	cluster := c.After.Name
-	if c.Parts&changes.AllowedNamespaces != 0 {
+	if c.Parts&changes.Served != 0 {
+		for _, kind := range servedOtherwise(c.Before, c.After) {
+			d.WakeKind(ctx, kind, cluster)
+		}
+	}
+	switch {
+	case c.Parts&changes.AllowedNamespaces != 0:
 		d.WakeCluster(ctx, cluster)
+		return
+	case c.Parts&changes.Facts == 0:
 		return
 	}
 	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
@@ -65,6 +75,17 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return b.BindingSpec().Target(cluster) != nil && slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
 	}, cluster)
+}
+
+// servedOtherwise returns the kinds that a cluster serves at other versions than before.
+func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKind) {
+	for _, r := range after.Status.APIResources {
+		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
+		if !slices.Equal(before.ServedVersions(kind), r.Versions) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // policiesThatDiffer returns the policies whose result may change with these facts of the cluster. Nodes come and go,

@@ -21,7 +21,8 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
-	gvk := r.binding.BindingSpec().ObjectRef.GroupVersionKind()
+	want, _ := r.wants(ctx, nil) // without the definition of the kind, any version that the cluster serves will do
+	gvk := want.At(r.mcl)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		return r.leaveAlone(gvk), true
 	}

@@ -40,6 +40,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +94,8 @@ type Options struct {
 	// Client reads bindings from the cache and creates reviews. APIReader reads uncached.
 	Client    client.Client
 	APIReader client.Reader
+	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known.
+	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Mapper knows the kinds of the hub.
 	Mapper meta.RESTMapper
 	// Members gives the members that this replica works on, or member.ErrNotConnected.

@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -27,8 +29,11 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 		return nil, err
 	}
 	defer free()
-	ref := p.binding.BindingSpec().ObjectRef
-	intent := member.ViewIntent{GVK: ref.GroupVersionKind(), Owner: p.id, OwnerUID: ref.UID}
+	gvk, err := v.copyGVK(ctx, q.cluster, p)
+	if err != nil {
+		return nil, err
+	}
+	intent := member.ViewIntent{GVK: gvk, Owner: p.id, OwnerUID: p.binding.BindingSpec().ObjectRef.UID}
 	if row := p.binding.BindingStatus().Row(q.cluster); row != nil {
 		intent.ConfirmedUID = row.UID
 	}
@@ -38,6 +43,19 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 		answer.Object = withoutSecrets(live).Object
 	}
 	return answer, nil
+}
+
+// copyGVK is the group, version and kind at which a cluster holds an object.
+func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.GroupVersionKind, error) {
+	o, err := v.opts.HubObject(ctx, p.binding.BindingSpec().ObjectRef, nil)
+	if err != nil {
+		return schema.GroupVersionKind{}, v.internal("reading the definition of a kind", err)
+	}
+	var c hubv1.MemberCluster
+	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: cluster}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return schema.GroupVersionKind{}, v.internal("reading a MemberCluster", err)
+	}
+	return hubv1.Wanted(*p.binding.BindingSpec().Target(cluster), o).At(&c), nil
 }
 
 func (v *View) diff(ctx context.Context, q *question) (any, error) {

@@ -108,6 +108,9 @@ func newWorld(t *testing.T) *world {
 	for cluster, server := range w.replicas {
 		server.Handler = memberview.New(memberview.Options{
 			Client: reviews{hub, w}, APIReader: w.uncached, Mapper: w.kinds, Logger: logr.Discard(), Epochs: w.epochs, Rank: rank,
+			HubObject: func(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
+				return hubv1.HubObjectOf(ref, template), nil
+			},
 			Members: func(name string) (memberview.Member, error) {
 				if !w.holds(cluster, name) {
 					t.Errorf("the replica of %s was asked for %s", cluster, name)

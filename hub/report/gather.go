@@ -20,6 +20,11 @@ func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
 		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
 	}
+	var err error
+	r.hub, err = r.reporter.opts.Definitions.HubObject(ctx, r.binding.BindingSpec().ObjectRef, r.template)
+	if err != nil && r.template != nil {
+		return err
+	}
 	aggregation, err := r.statusAggregation(ctx)
 	if err != nil {
 		return err
@@ -73,7 +78,11 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	if o, ok := r.outcomes[t.Name]; ok {
 		f.Outcome = r.withoutSecrets(o)
 	}
-	o, found, synced := cluster.Observation(r.gvk(), types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
+	gvk, err := r.gvk(ctx, t)
+	if err != nil {
+		return f, false, err
+	}
+	o, found, synced := cluster.Observation(gvk, types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
 	f.Synced = synced
 	// A cluster may hold an object of that name which is the copy of another one, or claims to be.
 	if found && o.Owner == r.id {
@@ -121,12 +130,14 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 	return f, true, nil
 }
 
-// gvk is the version at which the object is sent.
-func (r *run) gvk() schema.GroupVersionKind {
-	if r.template != nil {
-		return r.template.GroupVersionKind()
+// gvk is the group, version and kind at which a cluster holds the object.
+func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersionKind, error) {
+	var c hubv1.MemberCluster
+	err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 	}
-	return r.binding.BindingSpec().ObjectRef.GroupVersionKind()
+	return hubv1.Wanted(t, r.hub).At(&c), nil
 }
 
 // fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone,

@@ -53,6 +53,7 @@ type known struct {
 type gathered struct {
 	template *unstructured.Unstructured // nil if the hub object is not known
 	content  uint64                     // of the template
+	hub      hubv1.HubObject
 	// aggregation is what the placement asks of the merged status.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
@@ -194,10 +195,10 @@ func (r *run) report(ctx context.Context) {
 		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now,
 	}
 	if r.template != nil && r.template.GetUID() == in.ObjectUID {
-		in.HubGeneration, in.HubContent = r.template.GetGeneration(), r.content
+		in.HubGeneration, in.HubContent = r.hub.Generation, r.content
 		if r.hubIsTarget {
 			status, _, _ := unstructured.NestedMap(r.template.Object, "status")
-			settings, conventions := settingsOf(r.binding), r.reporter.opts.Conventions(ctx, r.gvk())
+			settings, conventions := settingsOf(r.binding), r.reporter.opts.Conventions(ctx, r.hub.GVK)
 			in.TemplateStatus, in.TemplateHealth = settings.Project(status), settings.Assess(r.template, conventions).Health
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
@@ -14,6 +16,7 @@ import (
 type Definitions interface {
 	Get(context.Context, schema.GroupKind) (*catalog.Definition, error)
 	Doubt(kind schema.GroupKind, resourceVersion string) bool
+	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
 // definition is what is known of the status of one kind and version: by the hub's CRD, or by its workload schema.

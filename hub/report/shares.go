@@ -64,20 +64,20 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
 	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
-	if r.leads && t.State == hubv1.TargetPresent && r.isDue(row) {
+	if r.leads && t.State == hubv1.TargetPresent && r.isDue(t, row) {
 		r.othersDue = true
 	}
 }
 
-// isDue is true for a row that does not speak of the hub object as it is. One that says why is not waited for.
-func (r *run) isDue(row *hubv1.ClusterRow) bool {
+// isDue is true for a row that does not speak of what its target shall hold. One that says why is not waited for.
+func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
 		return true
 	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonIsTemplate, r.template == nil:
 		return false
 	}
-	return row.Generation != r.template.GetGeneration()
+	return row.Generation != hubv1.Wanted(t, r.hub).Generation
 }
 
 // patience is how long after the first change a write waits for the results that are expected.

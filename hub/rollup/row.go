@@ -98,9 +98,9 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 		row := *previous
 		row.Applied, row.Health, row.Reason, row.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, dueMessage(t)
 		return row
-	case previous.Applied == metav1.ConditionTrue && previous.Reason != hubv1.ReasonIsTemplate && in.behind(previous.Generation):
+	case previous.Applied == metav1.ConditionTrue && previous.Reason != hubv1.ReasonIsTemplate && in.behind(t, previous.Generation):
 		row := *previous
-		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, in.behindMessage(previous.Generation)
+		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, in.behindMessage(t, previous.Generation)
 		return row
 	}
 	return *previous
@@ -175,7 +175,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 		}
 	}
 	return hubv1.ClusterRow{
-		Name: t.Name, UID: in.ObjectUID, Generation: in.HubGeneration, Applied: metav1.ConditionTrue,
+		Name: t.Name, UID: in.ObjectUID, Generation: in.wanted(t).Generation, Applied: metav1.ConditionTrue,
 		Health: cmp.Or(in.TemplateHealth, hubv1.HealthUnknown), Reason: hubv1.ReasonIsTemplate, Observed: raw(in.TemplateStatus),
 	}
 }
@@ -221,8 +221,8 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	switch {
 	case o.Reason == hubv1.ReasonWithdrawn:
 		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, ""
-	case o.Applied == metav1.ConditionTrue && in.outdated(o):
-		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(o.HubGeneration)
+	case o.Applied == metav1.ConditionTrue && in.outdated(t, o):
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(t, o.HubGeneration)
 	case contradicted(f, in) && f.Observation.Deleting:
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
 	case contradicted(f, in):
@@ -320,21 +320,29 @@ func older(seen, confirmed string) bool {
 	return err != nil || c < 0
 }
 
-// behind says that a confirmed generation is not the hub object's. A higher one is of an earlier object of that name.
-func (in Input) behind(confirmed int64) bool {
-	return in.HubGeneration != 0 && confirmed != in.HubGeneration
+// wanted returns what a target shall hold.
+func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
+	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration})
+}
+
+// behind reports whether a target shall hold another generation than the confirmed one. A higher one is of an earlier
+// object of that name.
+func (in Input) behind(t hubv1.BindingTarget, confirmed int64) bool {
+	wanted := in.wanted(t).Generation
+	return wanted != 0 && confirmed != wanted
 }
 
 // outdated says that an outcome is of another content of the hub object, also of one that has no generation.
-func (in Input) outdated(o *member.Outcome) bool {
-	return in.behind(o.HubGeneration) || in.HubContent != 0 && o.HubContent != in.HubContent
+func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
+	return in.behind(t, o.HubGeneration) || in.HubContent != 0 && o.HubContent != in.HubContent
 }
 
-func (in Input) behindMessage(confirmed int64) string {
-	if confirmed == in.HubGeneration {
+func (in Input) behindMessage(t hubv1.BindingTarget, confirmed int64) string {
+	wanted := in.wanted(t).Generation
+	if confirmed == wanted {
 		return "the newest content of the hub object is on its way"
 	}
-	return fmt.Sprintf("generation %d is on its way; the cluster holds %d", in.HubGeneration, confirmed)
+	return fmt.Sprintf("generation %d is on its way; the cluster holds %d", wanted, confirmed)
 }
 
 // kept is a row that still says what the member was last known to hold.

@@ -49,7 +49,7 @@ type Templates interface {
 	// Want says which kinds are needed.
 	Want(kinds sets.Set[schema.GroupKind])
 	// Retry tries the wanted kinds of these groups now that were not served.
-	Retry(groups sets.Set[string])
+	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
 	// Get returns an object from memory; it is shared and must not be changed.
@@ -66,7 +66,7 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, Clock, Workers, Failover, Guard and Pacer are required.
+// Options of a Scheduler. All but ScalePath, HubObject, Clock, Workers, Failover, Guard and Pacer are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -78,6 +78,8 @@ type Options struct {
 	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is
 	// not known. It is named in messages. Nil: never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
+	// HubObject tells at which versions clusters may get an object. Nil: at that of the template alone.
+	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Workers is the number of objects decided on at a time. Default 4.
 	Workers int
 	Clock   clock.PassiveClock
@@ -161,7 +163,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	s.Templates.OnChange(s.wakeObject)
-	s.Templates.OnState(s.wakeKind)
+	s.Templates.OnState(s.WakeKind)
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	if b != nil {
 		for _, e := range b.BindingSpec().Clusters {
 			if e.State != hubv1.TargetPresent {
-				now = append(now, other{e.Name, e.State == hubv1.TargetEvicting && len(decide.Awaited(b, e, 0)) > 0})
+				now = append(now, other{e.Name, e.State == hubv1.TargetEvicting && len(decide.Awaited(b, e, hubv1.HubObject{})) > 0})
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func TestADrainedClusterIsEmptiedOneByOne(t *testing.T) {
 					continue
 				}
 				last++
-				if e.State == hubv1.TargetEvicting && len(decide.Awaited(&all[i], e, 0)) > 0 {
+				if e.State == hubv1.TargetEvicting && len(decide.Awaited(&all[i], e, hubv1.HubObject{})) > 0 {
 					moving++
 				}
 			}

@@ -53,6 +53,13 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	}
 	in.Capacities = s.capacitiesFor(id.GroupKind(), in.Facts, in.Now)
 	in.Object.ScalePath = s.suggestion(ctx, id.GroupKind(), in.Facts.Placements)
+	if in.Object.State == decide.Exists && s.HubObject != nil {
+		o, err := s.HubObject(ctx, hubv1.ObjectReference{}, in.Object.Template)
+		if err != nil {
+			return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
+		}
+		in.Object.OtherVersions = o.OtherVersions
+	}
 	return in, nil
 }
 

@@ -134,7 +134,7 @@ func (h *hubObjects) Want(kinds sets.Set[schema.GroupKind]) {
 	h.wanted = kinds
 }
 
-func (h *hubObjects) Retry(sets.Set[string]) {}
+func (h *hubObjects) Retry(context.Context, sets.Set[string]) {}
 
 func (h *hubObjects) Kinds(context.Context, string) ([]schema.GroupKind, error) { return nil, nil }
 

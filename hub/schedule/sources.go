@@ -331,7 +331,7 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.lead.ctx, s.lead.queue
 }
 
-// wakeObject queues an object that changed. What the first list of its kind brings waits for wakeKind: a list of
+// wakeObject queues an object that changed. What the first list of its kind brings waits for WakeKind: a list of
 // thousands must not hold up the changes that follow it.
 func (s *Scheduler) wakeObject(id key) {
 	_, q := s.leading()
@@ -349,9 +349,9 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// wakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has
-// changed.
-func (s *Scheduler) wakeKind(gk schema.GroupKind) {
+// WakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has
+// changed, or the versions at which clusters may get them have.
+func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {
 		return

@@ -145,7 +145,7 @@ func TestTheObjectsOfAFirstListWaitForItsEndAndChangesDoNot(t *testing.T) {
 	if got, _ := q.Get(); got != changed {
 		t.Errorf("%s was queued before the list was whole", got)
 	}
-	s.wakeKind(known.GroupKind())
+	s.WakeKind(known.GroupKind())
 	for i, want := range []key{made, known} {
 		got, _ := q.Get()
 		if got != want {

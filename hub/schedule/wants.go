@@ -85,7 +85,7 @@ func (w *wants) Start(ctx context.Context) error {
 			return nil
 		case <-expand.C:
 		case <-w.soon.C:
-			w.lookAgain()
+			w.lookAgain(ctx)
 		case <-w.stale:
 		}
 		if err := w.collect(ctx); err != nil {
@@ -118,8 +118,8 @@ func (w *wants) defined(o any) {
 	w.soon.Reset(discoverAfter)
 }
 
-// lookAgain makes the groups that moved be discovered anew, and their kinds be tried that were not served.
-func (w *wants) lookAgain() {
+// lookAgain makes the groups that moved be discovered anew, and the store look at their kinds.
+func (w *wants) lookAgain(ctx context.Context) {
 	w.mu.Lock()
 	moved := w.moved
 	w.moved = sets.New[string]()
@@ -129,7 +129,7 @@ func (w *wants) lookAgain() {
 		}
 	}
 	w.mu.Unlock()
-	w.templates.Retry(moved)
+	w.templates.Retry(ctx, moved)
 }
 
 // bindingChanged is told of every change of a binding, which is for one kind for ever.

@@ -22,7 +22,7 @@ type record struct {
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
-	rest               uint64 // tells apart what is not status
+	rest               uint64 // tells apart what is neither status nor version
 
 	jsonSize   int
 	compressed []byte
@@ -76,10 +76,12 @@ func pack(u *unstructured.Unstructured) *record {
 	}
 }
 
-// withoutStatus is an object but for its status, who writes to that, and the version that changes with each write.
+// withoutStatus is an object but for its status, who writes to that, and the versions: that of the kind, and the one that
+// changes with each write.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
+	delete(out, "apiVersion")
 	if metadata, ok := out["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "resourceVersion")

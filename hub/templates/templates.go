@@ -1,6 +1,7 @@
 // Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
 //
-//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers.
+//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers. When its
+//     definition gains a version that the hub prefers, the kind is read at that one.
 //   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for
 //     ever for a version that the hub no longer serves.
 //   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind
@@ -164,16 +165,28 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	}
 }
 
-// Retry tries the wanted kinds of these groups now that were not served when last tried.
-func (s *Store) Retry(groups sets.Set[string]) {
+// Retry looks at the wanted kinds of these groups, whose definitions have changed. Kinds that were not served when last
+// tried are tried now. A kind that the hub prefers at another version is read at that one, and the functions of OnState
+// are told when it is.
+func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	s.mu.Lock()
 	wanted := s.wanted
 	s.mu.Unlock()
+	unserved := false
 	for gk := range wanted {
-		if state, _ := s.State(gk); groups.Has(gk.Group) && state.Reason == hubv1.ReasonKindNotServed {
-			s.watches.Restart() // of all kinds, which go on where they were
-			return
+		if !groups.Has(gk.Group) {
+			continue
 		}
+		state, _ := s.State(gk)
+		unserved = unserved || state.Reason == hubv1.ReasonKindNotServed
+		if now := s.watches.Resource(unversioned(gk)); !now.Empty() {
+			if preferred, err := s.resource(ctx, gk); err == nil && preferred != now {
+				s.watches.Find(unversioned(gk))
+			}
+		}
+	}
+	if unserved {
+		s.watches.Restart() // of all kinds, which go on where they were
 	}
 }
 
@@ -249,6 +262,9 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	was, _ := before.(*record)
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
 		told = s.onStatus
+		if was.resourceVersion == is.resourceVersion {
+			return // it was read at another version
+		}
 	}
 	for _, f := range told {
 		f(id)

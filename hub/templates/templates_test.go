@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,7 +289,7 @@ func retry(t *testing.T, s *Store, group string) time.Time {
 		return nil
 	})
 	now := time.Now()
-	s.Retry(sets.New(group))
+	s.Retry(t.Context(), sets.New(group))
 	return now
 }
 
@@ -315,6 +316,79 @@ func TestAKindIsTriedWhenItIsDefined(t *testing.T) {
 	})
 	if took := time.Since(began); took > 4*time.Second { // without Retry it waits 5 s and more
 		t.Errorf("it took %s", took)
+	}
+}
+
+func TestAVersionThatTheHubPrefersByNowIsTakenUp(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	crd := define(t, c, "newer.example.com")
+	s := newStore(t, c)
+	gk := schema.GroupKind{Group: "newer.example.com", Kind: "Widget"}
+	id := hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: "default", Name: "web"}
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(gk.WithVersion("v1"))
+	w.SetNamespace(id.Namespace)
+	w.SetName(id.Name)
+	eventually(t, "the object is made", func(ctx context.Context) error { return c.Create(ctx, w) })
+	var changes, states atomic.Int32
+	s.OnChange(func(hubv1.ObjectIdentity) { changes.Add(1) })
+	s.OnStatus(func(hubv1.ObjectIdentity) { changes.Add(1) })
+	s.OnState(func(schema.GroupKind) { states.Add(1) })
+	s.Want(sets.New(gk))
+	start(t, s)
+	isReadAt := func(version string) func(context.Context) error {
+		return func(context.Context) error {
+			if got, ok := s.Get(id); !ok || got.GroupVersionKind().Version != version {
+				return fmt.Errorf("got %v", got)
+			}
+			return nil
+		}
+	}
+	eventually(t, "the object is read", isReadAt("v1"))
+	content := s.Content(id)
+
+	newer := crd.Spec.Versions[0]
+	newer.Name, newer.Storage = "v2", false
+	patch := client.MergeFrom(crd.DeepCopy())
+	crd.Spec.Versions = append(crd.Spec.Versions, newer)
+	if err := c.Patch(t.Context(), crd, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the hub prefers the version", func(ctx context.Context) error {
+		if r, err := s.resource(ctx, gk); r.Version != "v2" || err != nil {
+			return fmt.Errorf("resource %s, %w", r, err)
+		}
+		return nil
+	})
+	changes.Store(0)
+	states.Store(0)
+	s.Retry(t.Context(), sets.New(gk.Group))
+	eventually(t, "the object is read at the new version", isReadAt("v2"))
+	eventually(t, "it is told that the kind was read once more", func(context.Context) error {
+		if states.Load() == 0 {
+			return errors.New("not told")
+		}
+		return nil
+	})
+	if changes.Load() != 0 || s.Content(id) != content {
+		t.Errorf("the new version counts as %d changes of the object, and its content is %d, was %d", changes.Load(), s.Content(id), content)
+	}
+	patch = client.MergeFrom(w.DeepCopy())
+	w.SetLabels(map[string]string{"a": "b"})
+	if err := c.Patch(t.Context(), w, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the object is followed at the new version", func(context.Context) error {
+		if got, ok := s.Get(id); !ok || got.GetLabels()["a"] != "b" || changes.Load() == 0 {
+			return fmt.Errorf("got %v", got)
+		}
+		return nil
+	})
+	states.Store(0)
+	s.Retry(t.Context(), sets.New(gk.Group))
+	if got := s.watches.Resource(unversioned(gk)); got.Version != "v2" {
+		t.Errorf("the kind is read at %s", got)
 	}
 }
 

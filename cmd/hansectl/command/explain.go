@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -112,6 +111,10 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 			return err
 		}
 	}
+	in.Object.OtherVersions, err = otherVersions(ctx, c, object.GroupVersionKind(), facts.Clusters)
+	if err := e.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
+		return err
+	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
 		if shown.Fields, err = e.fieldsOf(ctx, c, in); err != nil {
@@ -159,9 +162,6 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	if err != nil {
 		return nil, nil, err
 	}
-	if binding != nil && hubv1.ObjectOf(binding) == id {
-		version = binding.BindingSpec().ObjectRef.GroupVersionKind().Version // at which the hub sends it
-	}
 	object, err := readObject(ctx, c, id, version)
 	switch {
 	case err != nil:
@@ -183,33 +183,6 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	}
 	why := view.WhyNot(id, object, around)
 	return nil, nil, fmt.Errorf("%s is not placed: %s: %s", id, why.Reason, why.Message)
-}
-
-// scalePath is where the definition of a kind says that its scale subresource has the replicas; empty if there is none.
-func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (string, error) {
-	mapping, err := c.RESTMapper().RESTMapping(kind)
-	if err != nil {
-		return "", fmt.Errorf("finding the kind %s: %w", kind, err)
-	}
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	name := mapping.Resource.GroupResource().String()
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
-		return "", client.IgnoreNotFound(err) // a kind that is built in has none
-	}
-	return scalePathOf(definition), nil
-}
-
-func scalePathOf(definition *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, v := range versions {
-		fields, _ := v.(map[string]any)
-		served, _, _ := unstructured.NestedBool(fields, "served")
-		if path, found, _ := unstructured.NestedString(fields, "subresources", "scale", "specReplicasPath"); served && found {
-			return path
-		}
-	}
-	return ""
 }
 
 // countSent counts, by cluster, the hub objects that are sent there.

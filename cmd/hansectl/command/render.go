@@ -133,7 +133,6 @@ func (r *renderRun) readHub(ctx context.Context, in *view.RenderInput, files *fl
 	}
 	if binding != nil && hubv1.ObjectOf(binding) == id {
 		in.Binding = binding.BindingSpec()
-		version = in.Binding.ObjectRef.GroupVersionKind().Version // at which the hub sends it
 	}
 	if in.Object, err = readObject(ctx, c, id, version); err != nil {
 		return err
@@ -172,6 +171,10 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *view.Re
 		return err
 	}
 	in.Policies = files.policiesOver(policies)
+	in.OtherVersions, err = otherVersions(ctx, c, in.Object.GroupVersionKind(), in.Clusters)
+	if err := r.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
+		return err
+	}
 	if namespace == "" {
 		return nil
 	}

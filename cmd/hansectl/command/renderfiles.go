@@ -26,6 +26,7 @@ func (r *renderRun) readFiles(ctx context.Context, in *view.RenderInput, files *
 	in.Object, in.Clusters, in.Policies = object, fleet.Clusters, fleet.Overrides
 	in.NamespaceLabels = fleet.NamespaceLabels[object.GetNamespace()]
 	i := slices.IndexFunc(fleet.Objects, func(o decide.FleetObject) bool { return o.Object == object })
+	in.OtherVersions = fleet.Objects[i].OtherVersions
 	binding := fleet.Objects[i].Binding
 	if binding == nil && len(fleet.Placements) > 0 {
 		settled, err := fleet.Settle(ctx, func(int, int) {})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
@@ -138,12 +139,13 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 	for _, b := range f.bindings {
 		bindings[hubv1.ObjectOf(b)] = b
 	}
-	paths := f.scalePaths()
+	definitions := f.definitions()
 	for _, u := range f.objects {
 		labelsOf(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		id := o.Identity()
-		o.Binding, o.ScalePath = bindings[id], paths[id.GroupKind()]
+		d := definitions[id.GroupKind()]
+		o.Binding, o.ScalePath, o.OtherVersions = bindings[id], scalePathOf(d), othersOf(d, u.GroupVersionKind().Version)
 		if o.Binding != nil {
 			o.HubRuns = view.Refused(o.Binding, u)
 		}
@@ -194,18 +196,18 @@ func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
 	}
 }
 
-// scalePaths are those that definitions among the files say.
-func (f *fleetFiles) scalePaths() map[schema.GroupKind]string {
-	paths := map[schema.GroupKind]string{}
+// definitions among the files, by their kinds. One that cannot be read says nothing.
+func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
+	definitions := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
 	for _, u := range f.objects {
-		if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+		if u.GroupVersionKind().GroupKind() != definitionKind.GroupKind() {
 			continue
 		}
-		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-		paths[schema.GroupKind{Group: group, Kind: kind}] = scalePathOf(u)
+		if d, err := definitionOf(u); err == nil {
+			definitions[schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}] = d
+		}
 	}
-	return paths
+	return definitions
 }
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
@@ -252,7 +254,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
 			fleet.Objects[i] = o
 			continue
 		}
-		if err := r.complete(&o, f.scalePaths()); err != nil {
+		if err := r.complete(&o, f.definitions()); err != nil {
 			return err
 		}
 		fleet.Objects = append(fleet.Objects, o)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,8 +33,10 @@ type fleetReader struct {
 	notes           []string
 
 	placements []hubv1.PlacementObject
-	paths      map[schema.GroupKind]string
-	runs       *bool // the hub runs workloads
+	clusters   []*hubv1.MemberCluster
+	// definitions that were read or are in the files; nil for a kind that has none.
+	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	runs        *bool // the hub runs workloads
 }
 
 func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fleetReader, error) {
@@ -41,7 +44,7 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, paths: map[schema.GroupKind]string{}}
+	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
@@ -61,6 +64,7 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	for i := range members.Items {
 		fleet.Clusters = append(fleet.Clusters, &members.Items[i])
 	}
+	r.clusters = slices.Concat(fleet.Clusters, files.clusters)
 	if err := r.readPlacements(&fleet); err != nil {
 		return fleet, err
 	}
@@ -321,28 +325,30 @@ func (r *fleetReader) locate(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// complete adds to an object what decides on it beside its content. known are scale paths that the hub need not be
-// asked for.
-func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]string) error {
+// complete adds to an object what decides on it beside its content. known are definitions that the hub need not
+// be asked for.
+func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := o.Identity().GroupKind()
 	if o.Binding != nil {
 		o.HubRuns = view.Refused(o.Binding, o.Object)
 	} else if placement.HubWouldRun(kind, true) {
 		o.HubRuns = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
 	}
-	if path, ok := known[kind]; ok {
-		r.paths[kind] = path
+	if d, ok := known[kind]; ok {
+		r.definitions[kind] = d
 	}
-	if _, ok := r.paths[kind]; !ok && r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) }) {
-		path, err := scalePath(r.ctx, r.Client, kind)
+	gvk := o.Object.GroupVersionKind()
+	needed := needsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
+	if _, ok := r.definitions[kind]; !ok && needed {
+		d, err := hubDefinition(r.ctx, r.Client, kind)
 		if err != nil && !meta.IsNoMatchError(err) {
 			if err := r.unlessForbidden(err, fmt.Sprintf("the definition of %s is not considered", kind)); err != nil {
 				return err
 			}
 		}
-		r.paths[kind] = path
+		r.definitions[kind] = d
 	}
-	o.ScalePath = r.paths[kind]
+	o.ScalePath, o.OtherVersions = scalePathOf(r.definitions[kind]), othersOf(r.definitions[kind], gvk.Version)
 	return nil
 }
 

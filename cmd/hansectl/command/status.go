@@ -204,11 +204,18 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if object.GetUID() != spec.ObjectRef.UID {
 		return nil, nil // another object of that name: the hub has sent nothing of it
 	}
-	if spec.ObjectRef.APIVersion != object.GetAPIVersion() {
-		var err error
-		if object, err = readObject(ctx, c, id, spec.ObjectRef.GroupVersionKind().Version); object == nil || err != nil {
+	mapping, err := c.RESTMapper().RESTMapping(id.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind %s: %w", id.GroupKind(), err)
+	}
+	if preferred := mapping.GroupVersionKind.Version; preferred != object.GroupVersionKind().Version { // the hub reads it there
+		if object, err = readObject(ctx, c, id, preferred); object == nil || err != nil {
 			return nil, err
 		}
+	}
+	var clusters []*hubv1.MemberCluster
+	for i := range members {
+		clusters = append(clusters, &members[i])
 	}
 	strict := func(err error, _ string) error { return err } // without all that decides, nothing can be told
 	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, strict)
@@ -216,16 +223,17 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if err == nil && id.Namespace != "" {
 		err = c.Get(ctx, client.ObjectKey{Name: id.Namespace}, &ns)
 	}
+	var others []string
+	if err == nil {
+		others, err = otherVersions(ctx, c, object.GroupVersionKind(), clusters)
+	}
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what decides how %s looks on members: %w", id, err)
 	}
-	in := view.RenderInput{Object: object, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels}
-	for i := range members {
-		in.Clusters = append(in.Clusters, &members[i])
-	}
+	in := view.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
 	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
 }
 

@@ -163,7 +163,7 @@ func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1
 			why = hubv1.ReasonPending
 		case row.Applied != metav1.ConditionTrue:
 			why = cmp.Or(row.Reason, hubv1.ReasonPending)
-		case object != nil && row.Generation < object.GetGeneration():
+		case row.Generation < hubv1.Wanted(target, hubv1.HubObjectOf(binding.BindingSpec().ObjectRef, object)).Generation:
 			why = fmt.Sprintf("it has generation %d of %d", row.Generation, object.GetGeneration())
 		case aim == aimHealthy && row.Health != hubv1.HealthHealthy:
 			why = string(row.Health)

@@ -46,7 +46,7 @@ type FieldRow struct {
 // and the copy there, if that is known.
 func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
-	r := renderer{in: RenderInput{Object: in.Object.Template, Binding: in.Binding.BindingSpec()}}
+	r := renderer{in: RenderInput{Object: in.Object.Template, OtherVersions: in.Object.OtherVersions, Binding: in.Binding.BindingSpec()}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
 	if err != nil {
 		out.Error = err.Error()
@@ -58,7 +58,7 @@ func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *h
 		out.Error = err.Error()
 		return out
 	}
-	prepared, err := overrides.Prepare(in.Object.Template, nil)
+	prepared, err := r.prepared(cluster)
 	if err != nil {
 		out.Error = err.Error()
 		return out

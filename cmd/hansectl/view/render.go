@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -19,8 +20,10 @@ import (
 
 // RenderInput is everything that the manifests of one object depend on.
 type RenderInput struct {
-	// Object as it is on the hub.
+	// Object as it is on the hub, at the version that the hub prefers.
 	Object *unstructured.Unstructured
+	// OtherVersions are those at which clusters may get the object, see hubv1.HubObject.
+	OtherVersions []string
 	// Binding says which clusters have the object, and their shares; nil if nothing was decided.
 	Binding *hubv1.BindingSpec
 	// Policies are those that may speak of the object: which do is found out.
@@ -89,9 +92,6 @@ func Render(in RenderInput) Renderings {
 	if r.err == nil {
 		r.matching, r.err = overrides.Matching(in.Policies, object)
 	}
-	if r.err == nil {
-		r.prepared, r.err = overrides.Prepare(in.Object, in.DeniedMetadataPrefixes)
-	}
 	for _, c := range in.Clusters {
 		out.Clusters = append(out.Clusters, r.render(c))
 	}
@@ -119,8 +119,29 @@ type renderer struct {
 	in       RenderInput
 	excluded overrides.Exclusions
 	matching []hubv1.OverridePolicyObject
-	prepared *overrides.Prepared
 	err      error // of all clusters
+	// byVersion is the object as it was prepared for the versions that clusters get.
+	byVersion map[string]*overrides.Prepared
+}
+
+// prepared is the object at the version at which a cluster gets it.
+func (r *renderer) prepared(c *hubv1.MemberCluster) (*overrides.Prepared, error) {
+	target := hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent}
+	if r.in.Binding != nil {
+		target = ptr.Deref(r.in.Binding.Target(c.Name), target)
+	}
+	o := hubv1.HubObjectOf(hubv1.ObjectReference{}, r.in.Object)
+	o.OtherVersions = r.in.OtherVersions
+	version := hubv1.Wanted(target, o).At(c).Version
+	if p := r.byVersion[version]; p != nil {
+		return p, nil
+	}
+	p, err := overrides.Prepare(overrides.AtVersion(r.in.Object, version), r.in.DeniedMetadataPrefixes)
+	if r.byVersion == nil {
+		r.byVersion = map[string]*overrides.Prepared{}
+	}
+	r.byVersion[version] = p
+	return p, err
 }
 
 func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
@@ -139,7 +160,12 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 		out.Error = err.Error()
 		return out
 	}
-	result, err := r.prepared.Render(cluster, r.matching, divided)
+	prepared, err := r.prepared(c)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	result, err := prepared.Render(cluster, r.matching, divided)
 	if err != nil {
 		out.Error = err.Error()
 		return out

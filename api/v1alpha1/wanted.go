@@ -1,0 +1,87 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// HubObject is a hub object, as far as it decides what clusters shall hold of it.
+//
+// +kubebuilder:object:generate=false
+type HubObject struct {
+	// GVK is the group, version and kind at which the hub reads the object.
+	GVK schema.GroupVersionKind
+	// OtherVersions are the other versions at which clusters may get the object, in the order of preference.
+	OtherVersions []string
+	// Generation is 0 if the object is not known.
+	Generation int64
+}
+
+// HubObjectOf returns the hub object of a binding without other versions. template is nil if the object is not known.
+func HubObjectOf(ref ObjectReference, template *unstructured.Unstructured) HubObject {
+	if template == nil {
+		return HubObject{GVK: ref.GroupVersionKind()}
+	}
+	return HubObject{GVK: template.GroupVersionKind(), Generation: template.GetGeneration()}
+}
+
+// CopyVersion returns the version at which a cluster gets the object if it serves the kind at the given versions: the
+// hub's version, else the first of the other versions that it serves. Empty: it serves none of them.
+func (o HubObject) CopyVersion(served []string) string {
+	if slices.Contains(served, o.GVK.Version) {
+		return o.GVK.Version
+	}
+	for _, version := range o.OtherVersions {
+		if slices.Contains(served, version) {
+			return version
+		}
+	}
+	return ""
+}
+
+// Want is what a target of a decision shall hold.
+//
+// +kubebuilder:object:generate=false
+type Want struct {
+	// Generation of the hub object; 0 if the object is not known.
+	Generation int64
+
+	object HubObject
+	leaves bool // the cluster shall lose its copy
+}
+
+// Wanted returns what a target shall hold of a hub object: its newest generation, at a version that the cluster serves.
+// Each comparison of a cluster's copy with the hub object goes through this function.
+func Wanted(t BindingTarget, o HubObject) Want {
+	return Want{Generation: o.Generation, object: o, leaves: t.State == TargetAbsent}
+}
+
+// At returns the group, version and kind at which a cluster holds the object. c is nil if the cluster is not known. A
+// copy that is to go may be found at any version that the cluster serves. If the cluster serves no suitable version, or
+// has not said which ones it serves, the version is the hub's.
+func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
+	gvk := w.object.GVK
+	if c == nil {
+		return gvk
+	}
+	served := c.ServedVersions(gvk.GroupKind())
+	switch version := w.object.CopyVersion(served); {
+	case version != "":
+		gvk.Version = version
+	case w.leaves && len(served) > 0:
+		gvk.Version = served[0]
+	}
+	return gvk
+}
+
+// ServedVersions returns the versions at which the cluster serves a kind, none if that is not known.
+func (c *MemberCluster) ServedVersions(kind schema.GroupKind) []string {
+	for _, served := range c.Status.APIResources {
+		if served.Group == kind.Group && served.Kind == kind.Kind {
+			return served.Versions
+		}
+	}
+	return nil
+}

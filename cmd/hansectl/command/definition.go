@@ -1,0 +1,82 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	kindversions "github.com/hanse-dev/hanse/versions"
+)
+
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+
+// hubDefinition reads the hub's definition of a kind; nil if the kind is built in.
+func hubDefinition(ctx context.Context, c client.Client, kind schema.GroupKind) (*apiextensionsv1.CustomResourceDefinition, error) {
+	mapping, err := c.RESTMapper().RESTMapping(kind)
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind %s: %w", kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(definitionKind)
+	if err := c.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, u); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return definitionOf(u)
+}
+
+func definitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", u.GetName(), err)
+	}
+	return d, nil
+}
+
+// scalePath is where the definition of a kind says that its scale subresource has the replicas; empty if there is none.
+func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (string, error) {
+	d, err := hubDefinition(ctx, c, kind)
+	return scalePathOf(d), err
+}
+
+func scalePathOf(d *apiextensionsv1.CustomResourceDefinition) string {
+	if d == nil {
+		return ""
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Served && v.Subresources != nil && v.Subresources.Scale != nil {
+			return v.Subresources.Scale.SpecReplicasPath
+		}
+	}
+	return ""
+}
+
+// otherVersions are those at which clusters may get an object that the hub reads at a version. The definition is read if
+// one of the clusters does not serve that version.
+func otherVersions(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) ([]string, error) {
+	if !needsVersions(gvk, clusters) {
+		return nil, nil
+	}
+	d, err := hubDefinition(ctx, c, gvk.GroupKind())
+	return othersOf(d, gvk.Version), err
+}
+
+func othersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []string {
+	if d == nil {
+		return nil
+	}
+	return kindversions.Others(d, version)
+}
+
+func needsVersions(gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) bool {
+	return slices.ContainsFunc(clusters, func(m *hubv1.MemberCluster) bool {
+		served := m.ServedVersions(gvk.GroupKind())
+		return len(served) > 0 && !slices.Contains(served, gvk.Version)
+	})
+}

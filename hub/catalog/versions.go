@@ -1,0 +1,52 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// HubObject returns the hub object of a binding, with the versions at which clusters may get it. template is nil if the
+// object is not known; then the version is the one that the API server prefers. With an error, the object has no other
+// versions.
+func (c *Catalog) HubObject(
+	ctx context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured,
+) (hubv1.HubObject, error) {
+	o := hubv1.HubObjectOf(ref, template)
+	d, err := c.Get(ctx, o.GVK.GroupKind())
+	if err != nil {
+		return o, fmt.Errorf("finding the versions of %s: %w", o.GVK.GroupKind(), err)
+	}
+	if template == nil {
+		o.GVK.Version = cmp.Or(d.preferred(), o.GVK.Version)
+	}
+	o.OtherVersions = d.others(o.GVK.Version)
+	return o, nil
+}
+
+// preferred is the version that the API server prefers; empty if there is none.
+func (d *Definition) preferred() string {
+	if d == nil {
+		return ""
+	}
+	return d.Preferred
+}
+
+// others are the other versions at which clusters may get an object that the hub reads at the given one.
+func (d *Definition) others(version string) []string {
+	v, err := d.Version(version)
+	if err != nil {
+		return nil
+	}
+	return v.Others
+}
+
+// SameVersions reports whether clusters may get objects at the same versions by two definitions.
+func (d *Definition) SameVersions(other *Definition) bool {
+	return d.preferred() == other.preferred() && slices.Equal(d.others(d.preferred()), other.others(other.preferred()))
+}

@@ -1,0 +1,100 @@
+// Package versions tells at which versions of its kind an object may be sent to clusters, by the kind's
+// CustomResourceDefinition.
+//
+//   - Without a conversion webhook, an API server changes nothing but the apiVersion, and prunes by the schema of the
+//     version. So an object that was read at one version can be sent at another one by its name alone.
+//   - A version that declares a field which the version read does not have is not used: the hub would not see the field,
+//     and would take it away from copies.
+//   - Whether a cluster has all fields of an object, its own schema tells: see member/fields.
+package versions
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/utils/ptr"
+)
+
+// Preferred returns the served version that an API server prefers; empty if none is served.
+func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
+	preferred := ""
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (preferred == "" || version.CompareKubeAwareVersionStrings(v.Name, preferred) > 0) {
+			preferred = v.Name
+		}
+	}
+	return preferred
+}
+
+// Others returns the other versions at which a cluster may get an object that is read at one version, the newest first.
+// There are none if the definition has a conversion webhook, or no such version.
+func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
+	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
+	if c := crd.Spec.Conversion; read < 0 || c != nil && c.Strategy != apiextensionsv1.NoneConverter {
+		return nil
+	}
+	var out []string
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if v.Served && i != read && (crd.Spec.PreserveUnknownFields || keepsObjects(schemaOf(&crd.Spec.Versions[read]), schemaOf(v))) {
+			out = append(out, v.Name)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	return out
+}
+
+func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return &apiextensionsv1.JSONSchemaProps{}
+	}
+	return v.Schema.OpenAPIV3Schema
+}
+
+// notSent are the fields of an object that every version has, and its status, which the hub never sends.
+var notSent = []string{"apiVersion", "kind", "metadata", "status"}
+
+// keepsObjects reports whether an API server that prunes by a schema keeps every field that another schema declares of
+// an object, as far as the hub sends it.
+func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
+	sent := *declared
+	sent.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(declared.Properties))
+	for name, p := range declared.Properties {
+		if !slices.Contains(notSent, name) {
+			sent.Properties[name] = p
+		}
+	}
+	return keeps(s, &sent)
+}
+
+// keeps reports whether an API server that prunes by a schema keeps every field that another schema declares.
+func keeps(s, declared *apiextensionsv1.JSONSchemaProps) bool {
+	keepsUnknown := s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
+	if declared.XPreserveUnknownFields != nil && *declared.XPreserveUnknownFields && !keepsUnknown ||
+		declared.XEmbeddedResource && !s.XEmbeddedResource && !keepsUnknown {
+		return false
+	}
+	for name, p := range declared.Properties {
+		if below, ok := s.Properties[name]; ok {
+			if !keeps(&below, &p) {
+				return false
+			}
+		} else if !keepsUnknown && !keepsValues(s.AdditionalProperties, &p) {
+			return false
+		}
+	}
+	if a := declared.AdditionalProperties; a != nil && (a.Allows || a.Schema != nil) {
+		values := ptr.Deref(a.Schema, apiextensionsv1.JSONSchemaProps{})
+		if !(keepsUnknown && s.AdditionalProperties == nil) && !keepsValues(s.AdditionalProperties, &values) {
+			return false
+		}
+	}
+	return declared.Items == nil || declared.Items.Schema == nil || keepsUnknown && s.Items == nil ||
+		s.Items != nil && s.Items.Schema != nil && keeps(s.Items.Schema, declared.Items.Schema)
+}
+
+// keepsValues reports whether the values of a map keep every field that a schema declares.
+func keepsValues(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
+	return of != nil && (of.Schema != nil && keeps(of.Schema, declared) || of.Schema == nil && of.Allows)
+}
