@@ -161,8 +161,8 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 	return out
 }
 
-// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted one and healthy.
-// A copy with the given digest is the one from before a change.
+// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted one and
+// healthy. A copy with the given digest is the one from before a change.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)

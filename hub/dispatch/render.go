@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be followed is an outcome: what runs stays as it is.
-// An error means that the hub could not be read.
+// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be followed is an outcome:
+// what runs stays as it is. An error means that the hub could not be read.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -57,8 +57,8 @@ func scalePathOf(d *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// otherVersions are those at which clusters may get an object that the hub reads at a version. The definition is read if
-// one of the clusters does not serve that version.
+// otherVersions are those at which clusters may get an object that the hub reads at a version. The definition is read
+// if one of the clusters does not serve that version.
 func otherVersions(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) ([]string, error) {
 	if !needsVersions(gvk, clusters) {
 		return nil, nil
