@@ -3,8 +3,8 @@
 //
 //   - Without a conversion webhook, an API server changes nothing but the apiVersion, and prunes by the schema of the
 //     version. So an object that was read at one version can be sent at another one by its name alone.
-//   - A version that declares a field which the version read does not have is not used: the hub would not see the field,
-//     and would take it away from copies.
+//   - A version that declares a field which the version read does not have is not used: the hub would not see the
+//     field, and would take it away from copies.
 //   - Whether a cluster has all fields of an object, its own schema tells: see member/fields.
 package versions
 

@@ -74,8 +74,8 @@ type Options struct {
 	Fleet     member.Fleet
 	Templates Templates
 	Recorder  Recorder
-	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known. Default: at
-	// that of the template alone.
+	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known. Default:
+	// at that of the template alone.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string

@@ -54,7 +54,7 @@ func (n *noting) Withdraw(_ context.Context, in member.WithdrawIntent) member.Ou
 }
 
 // versionRun is a run for an object that the hub reads at v2 and a cluster that serves these versions.
-func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) (*world, *noting, *run) {
+func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) (*noting, *run) {
 	t.Helper()
 	n := &noting{fakeMember: takes("eu")}
 	w := newWorld(t, n.fakeMember)
@@ -77,7 +77,7 @@ func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) 
 	mcl.Status.APIResources = []hubv1.ServedKind{{Group: widgetV1.Group, Kind: widgetV1.Kind, Versions: served}}
 	r := &run{queue: q, cluster: n, key: hubv1.ObjectOf(b).BindingKey(), binding: b, target: target, gathered: gathered{mcl: mcl}}
 	r.object.ObjectIdentity = hubv1.ObjectOf(b)
-	return w, n, r
+	return n, r
 }
 
 func TestACopyIsSentAndWatchedAtAVersionThatItsClusterServes(t *testing.T) {
@@ -90,7 +90,7 @@ func TestACopyIsSentAndWatchedAtAVersionThatItsClusterServes(t *testing.T) {
 		"the hub's version if none can be used":    {nil, []string{"v1"}, widgetV2},
 		"the hub's version if nothing is known of": {[]string{"v1"}, nil, widgetV2},
 	} {
-		_, n, r := versionRun(t, tc.others, tc.served, hubv1.TargetPresent)
+		n, r := versionRun(t, tc.others, tc.served, hubv1.TargetPresent)
 		if o, known := r.apply(t.Context()); !known || o.Applied != metav1.ConditionTrue || o.HubGeneration != 1 {
 			t.Errorf("%s: outcome %+v, known %t", name, o, known)
 		}
@@ -101,7 +101,7 @@ func TestACopyIsSentAndWatchedAtAVersionThatItsClusterServes(t *testing.T) {
 }
 
 func TestACopyKeepsItsDigestWhenTheHubPrefersAnotherVersion(t *testing.T) {
-	_, n, r := versionRun(t, []string{"v1"}, []string{"v1"}, hubv1.TargetPresent)
+	n, r := versionRun(t, []string{"v1"}, []string{"v1"}, hubv1.TargetPresent)
 	r.apply(t.Context())
 	w := newWorld(t, takes("eu"))
 	w.add(widgetV1, "web")
@@ -126,7 +126,7 @@ func TestACopyIsWithdrawnAtAnyVersionThatItsClusterServes(t *testing.T) {
 		"the hub's, if it is not known":   {[]string{"v1"}, nil, widgetV2},
 		"the kind is not served any more": {[]string{"v1"}, []string{}, widgetV2},
 	} {
-		_, n, r := versionRun(t, tc.others, tc.served, hubv1.TargetAbsent)
+		n, r := versionRun(t, tc.others, tc.served, hubv1.TargetAbsent)
 		if o, _ := r.withdraw(t.Context()); o.Reason != hubv1.ReasonWithdrawn {
 			t.Errorf("%s: outcome %+v", name, o)
 		}
@@ -137,7 +137,7 @@ func TestACopyIsWithdrawnAtAnyVersionThatItsClusterServes(t *testing.T) {
 }
 
 func TestNothingIsWrittenWhileTheVersionsAreNotKnown(t *testing.T) {
-	_, n, r := versionRun(t, []string{"v1"}, []string{"v1"}, hubv1.TargetPresent)
+	n, r := versionRun(t, []string{"v1"}, []string{"v1"}, hubv1.TargetPresent)
 	r.queue.opts.HubObject = func(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 		return hubv1.HubObjectOf(ref, template), errors.New("the hub does not answer")
 	}

@@ -76,8 +76,8 @@ func pack(u *unstructured.Unstructured) *record {
 	}
 }
 
-// withoutStatus is an object but for its status, who writes to that, and the versions: that of the kind, and the one that
-// changes with each write.
+// withoutStatus is an object but for its status, who writes to that, and the versions: that of the kind, and the one
+// that changes with each write.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")

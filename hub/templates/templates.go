@@ -1,7 +1,7 @@
 // Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
 //
-//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers. When its
-//     definition gains a version that the hub prefers, the kind is read at that one.
+//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers. When
+//     its definition gains a version that the hub prefers, the kind is read at that one.
 //   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for
 //     ever for a version that the hub no longer serves.
 //   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind

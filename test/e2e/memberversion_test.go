@@ -79,8 +79,8 @@ func TestARestartOfAHubWithANewerVersionCutsNoMemberOff(t *testing.T) {
 }
 
 // TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns lets the hub's definition gain a version that one member serves and
-// another one does not. The first one gets it without a restart, the copy on the other one is not written, and neither is
-// the binding's decision.
+// another one does not. The first one gets it without a restart, the copy on the other one is not written, and neither
+// is the binding's decision.
 func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	serveValves(t, suite.Hub.Client, "v1")
