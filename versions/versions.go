@@ -70,31 +70,42 @@ func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 
 // keeps reports whether an API server that prunes by a schema keeps every field that another schema declares.
 func keeps(s, declared *apiextensionsv1.JSONSchemaProps) bool {
-	keepsUnknown := s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
-	if declared.XPreserveUnknownFields != nil && *declared.XPreserveUnknownFields && !keepsUnknown ||
-		declared.XEmbeddedResource && !s.XEmbeddedResource && !keepsUnknown {
+	if embeds := declared.XEmbeddedResource && !s.XEmbeddedResource; (embeds || preserves(declared)) && !preserves(s) {
 		return false
 	}
 	for name, p := range declared.Properties {
-		if below, ok := s.Properties[name]; ok {
-			if !keeps(&below, &p) {
-				return false
-			}
-		} else if !keepsUnknown && !keepsValues(s.AdditionalProperties, &p) {
+		if !keepsField(s, name, &p) {
 			return false
 		}
 	}
-	if a := declared.AdditionalProperties; a != nil && (a.Allows || a.Schema != nil) {
-		values := ptr.Deref(a.Schema, apiextensionsv1.JSONSchemaProps{})
-		if !(keepsUnknown && s.AdditionalProperties == nil) && !keepsValues(s.AdditionalProperties, &values) {
-			return false
-		}
-	}
-	return declared.Items == nil || declared.Items.Schema == nil || keepsUnknown && s.Items == nil ||
-		s.Items != nil && s.Items.Schema != nil && keeps(s.Items.Schema, declared.Items.Schema)
+	return keepsValues(s, declared.AdditionalProperties) && keepsItems(s, declared.Items)
 }
 
-// keepsValues reports whether the values of a map keep every field that a schema declares.
-func keepsValues(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
+func preserves(s *apiextensionsv1.JSONSchemaProps) bool { return ptr.Deref(s.XPreserveUnknownFields, false) }
+
+func keepsField(s *apiextensionsv1.JSONSchemaProps, name string, declared *apiextensionsv1.JSONSchemaProps) bool {
+	if below, ok := s.Properties[name]; ok {
+		return keeps(&below, declared)
+	}
+	return preserves(s) || keepsValue(s.AdditionalProperties, declared)
+}
+
+func keepsValues(s *apiextensionsv1.JSONSchemaProps, declared *apiextensionsv1.JSONSchemaPropsOrBool) bool {
+	if declared == nil || !declared.Allows && declared.Schema == nil || preserves(s) && s.AdditionalProperties == nil {
+		return true
+	}
+	values := ptr.Deref(declared.Schema, apiextensionsv1.JSONSchemaProps{})
+	return keepsValue(s.AdditionalProperties, &values)
+}
+
+// keepsValue reports whether the values of a map keep every field that a schema declares.
+func keepsValue(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return of != nil && (of.Schema != nil && keeps(of.Schema, declared) || of.Schema == nil && of.Allows)
+}
+
+func keepsItems(s *apiextensionsv1.JSONSchemaProps, declared *apiextensionsv1.JSONSchemaPropsOrArray) bool {
+	if declared == nil || declared.Schema == nil || preserves(s) && s.Items == nil {
+		return true
+	}
+	return s.Items != nil && s.Items.Schema != nil && keeps(s.Items.Schema, declared.Schema)
 }
