@@ -81,7 +81,9 @@ func keeps(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return keepsValues(s, declared.AdditionalProperties) && keepsItems(s, declared.Items)
 }
 
-func preserves(s *apiextensionsv1.JSONSchemaProps) bool { return ptr.Deref(s.XPreserveUnknownFields, false) }
+func preserves(s *apiextensionsv1.JSONSchemaProps) bool {
+	return ptr.Deref(s.XPreserveUnknownFields, false)
+}
 
 func keepsField(s *apiextensionsv1.JSONSchemaProps, name string, declared *apiextensionsv1.JSONSchemaProps) bool {
 	if below, ok := s.Properties[name]; ok {
