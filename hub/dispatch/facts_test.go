@@ -95,7 +95,7 @@ func TestAFactOfAClusterWakesWhatReadsIt(t *testing.T) {
 			got := woken(nil, bindings, func(d *Dispatcher) {
 				d.opts.Client = withPolicies{listed{bindings: bindings}, readingPolicies()}
 				feed := changes.NewFeed()
-				feed.Clusters.On(changes.Facts|changes.AllowedNamespaces, d.ClusterChanged)
+				feed.Clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, d.ClusterChanged)
 				feed.Clusters.Handler(t.Context()).OnUpdate(clusterWithFacts(), after)
 			})
 			if diff := cmp.Diff(tc.want, got); diff != "" {

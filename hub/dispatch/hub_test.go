@@ -129,7 +129,7 @@ func serve(t *testing.T) *served {
 	feed.Bindings.On(changes.Added|changes.Deleted|changes.Spec, d.BindingChanged)
 	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec, d.PlacementChanged)
 	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec, d.OverridePolicyChanged)
-	feed.Clusters.On(changes.Facts|changes.AllowedNamespaces, d.ClusterChanged)
+	feed.Clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, d.ClusterChanged)
 	feed.Namespaces.On(changes.Labels, d.NamespaceChanged)
 	if err := feed.Watch(ctx, informers); err != nil {
 		t.Fatal(err)

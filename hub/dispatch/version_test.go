@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -166,7 +167,9 @@ func TestAClusterThatServesOtherVersionsIsLookedAtAgain(t *testing.T) {
 	clear(w.outcomes["eu"])
 	clear(w.outcomes["us"])
 	w.mu.Unlock()
-	w.dispatcher.clusterChanged(t.Context(), before, after)
+	feed := changes.NewFeed()
+	feed.Clusters.On(changes.Served, w.dispatcher.ClusterChanged)
+	feed.Clusters.Handler(t.Context()).OnUpdate(before, after)
 	w.eventually(10*time.Second, func() string {
 		if w.outcome("eu", "web").Applied != metav1.ConditionTrue {
 			return "nothing was done about the object"
