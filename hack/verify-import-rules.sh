@@ -47,7 +47,7 @@ breaches=(
 	"hub/report       $hanse/member/observe"
 	"hub/catalog      $hanse/hub/scopes"
 	"hub/dispatch     $hanse/hub/report"
-	"hub/changes      $hanse/hub/dispatch"
+	"hub/changes      $hanse/hub/catalog"
 	"hub/epochs       $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"
 	"hub/identity     $hanse/hub/membership"
