@@ -29,6 +29,17 @@ var DefaultLimit = Limit{Copies: 5, Percent: 20}
 // Of is how many of so many copies may go.
 func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
 
+// With returns the limit with the numbers that are set.
+func (l Limit) With(copies, percent *int32) Limit {
+	if copies != nil {
+		l.Copies = int(*copies)
+	}
+	if percent != nil {
+		l.Percent = int(*percent)
+	}
+	return l
+}
+
 // Removal is one copy that is to go.
 type Removal struct {
 	// Set names the placement or the MemberCluster that asks for it.

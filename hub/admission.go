@@ -14,12 +14,11 @@ import (
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/hub/certificate"
 	"github.com/hanse-dev/hanse/hub/policystatus"
-	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/member/served"
 )
 
 // addAdmission serves the webhook that reviews policies, in every replica.
-func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds *served.Kinds, keeper *certificate.Keeper) error {
+func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kinds *served.Kinds, keeper *certificate.Keeper) error {
 	if !o.reviews() {
 		return nil
 	}
@@ -33,7 +32,7 @@ func addAdmission(mgr manager.Manager, o Options, store *templates.Store, kinds 
 	}
 	reviewer := admission.New(admission.Options{
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: policystatus.Readable,
-		DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
+		RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/shard"
 	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/member/served"
@@ -41,8 +43,20 @@ var gizmo = schema.GroupKind{Group: "shop.example.com", Kind: "Gizmo"}
 // reviewing is an API server that asks this process about policies, as the chart says.
 type reviewing struct {
 	*testing.T
-	config *rest.Config
-	admin  client.Client
+	config    *rest.Config
+	admin     client.Client
+	templates *slowTemplates
+}
+
+// slowTemplates are the hub's objects, read with a delay.
+type slowTemplates struct {
+	*templates.Store
+	delay atomic.Int64
+}
+
+func (s *slowTemplates) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
+	time.Sleep(time.Duration(s.delay.Load()))
+	return s.Store.Head(id)
 }
 
 func startReviewing(t *testing.T) *reviewing {
@@ -81,7 +95,8 @@ func startReviewing(t *testing.T) *reviewing {
 	must(t, err)
 	store.Want(sets.New(gizmo))
 	must(t, keeper.SetupWithManager(mgr))
-	must(t, addAdmission(mgr, o, store, kinds, keeper))
+	r.templates = &slowTemplates{Store: store}
+	must(t, addAdmission(mgr, o, r.templates, kinds, keeper))
 	must(t, mgr.Add(manager.Runnable(store)))
 	r.install(o.WebhookAddress)
 	ended := make(chan error, 1)
@@ -93,24 +108,38 @@ func startReviewing(t *testing.T) *reviewing {
 		}
 	})
 	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-	r.create(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}, Spec: hubv1.MemberClusterSpec{
-		Connection:        hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "eu-1", Key: "kubeconfig"}}},
-		AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
-	}})
+	for _, name := range []string{"eu-1", "sg-1"} {
+		r.create(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hubv1.MemberClusterSpec{
+			Connection:        hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: name, Key: "kubeconfig"}}},
+			AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll},
+		}})
+	}
 	u := r.gizmo("web")
 	r.create(u)
-	id := hubv1.ObjectIdentity{Group: gizmo.Group, Kind: gizmo.Kind, Namespace: "shop", Name: "web"}
-	r.create(&hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: id.BindingKey().Name}, Spec: hubv1.BindingSpec{
-		ObjectRef: hubv1.ObjectReference{APIVersion: "shop.example.com/v1", Kind: "Gizmo", Name: "web", UID: u.GetUID()},
-		Clusters:  []hubv1.BindingTarget{{Name: "eu-1", State: hubv1.TargetPresent}},
-	}})
-	eventually(t, 30*time.Second, func() error {
-		if _, ok := store.Get(id); !ok {
+	r.bind(u, nil, "eu-1")
+	return r
+}
+
+// bind makes the binding of an object that the hub has read.
+func (r *reviewing) bind(u *unstructured.Unstructured, by *hubv1.Placement, clusters ...string) {
+	r.Helper()
+	id := decide.IdentityOf(u)
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.BindingKey().Name}, Spec: hubv1.BindingSpec{
+		ObjectRef: hubv1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: id.Kind, Name: id.Name, UID: u.GetUID()},
+	}}
+	for _, name := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
+	}
+	if by != nil {
+		b.Spec.PlacementRef = decide.ReferenceTo(by)
+	}
+	r.create(b)
+	eventually(r.T, 30*time.Second, func() error {
+		if _, ok := r.templates.Get(id); !ok {
 			return fmt.Errorf("the hub has not read %s", id)
 		}
 		return nil
 	})
-	return r
 }
 
 // install makes what the chart makes.
@@ -237,6 +266,47 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	})
 	refused(t, asBob.Patch(ctx, good.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/rules/0/mergePatch/spec/size","value":2}]`))), "bob needs the right to")
 }
+
+func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
+	apiserver.Needed(t)
+	r := startReviewing(t)
+	ctx := t.Context()
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gizmos"}, Spec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: gizmo.Group, Kind: gizmo.Kind}}, Clusters: hubv1.ClusterSelection{Names: []string{"eu-1", "sg-1"}},
+	}}
+	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, p) }) // until the CA is there, nothing is taken
+	for i := range 3 {
+		u := r.gizmo(fmt.Sprintf("g-%d", i))
+		r.create(u)
+		r.bind(u, p, "eu-1", "sg-1")
+	}
+	// A dry run is reviewed as well, so that the same edit can be tried until the caches have everything.
+	warned := func(spec, want string) {
+		t.Helper()
+		eventually(t, 30*time.Second, func() error {
+			var got warnings
+			config := rest.CopyConfig(r.config)
+			config.WarningHandler = &got
+			c, err := client.New(config, client.Options{Scheme: r.admin.Scheme()})
+			must(t, err)
+			must(t, c.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusters":`+spec+`}}`)), client.DryRunAll))
+			if text := strings.Join(got, "; "); text != want {
+				return fmt.Errorf("warnings %q, want %q", text, want)
+			}
+			return nil
+		})
+	}
+	warned(`{"names":["eu-1"]}`, "the policy would withdraw 3 copies of 3 objects, from sg-1 (3): first Gizmo.shop.example.com shop/g-0; the removal is within the limit and needs no confirmation")
+	warned(`{"names":["eu-1","sg-1","us-1"]}`, "")
+	r.templates.delay.Store(int64(400 * time.Millisecond))
+	warned(`{"names":["eu-1"]}`, "which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate")
+}
+
+// warnings that an API server sends.
+type warnings []string
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
 // answersOnlyByTheConfiguredPath sends a review that claims to be of an administrator, as whoever reaches the port may.
 func (r *reviewing) answersOnlyByTheConfiguredPath() {

@@ -1,23 +1,22 @@
-// Package admission reviews policies before the hub's API server takes them: what no CRD can say of them, and whether
-// their author may ask for it.
+// Package admission reviews policies before the hub's API server stores them. It checks the policy and the rights of
+// its author.
 //
-//   - Its author must have the rights on the hub that the policy exercises in the author's stead (rights.go). That
-//     comes first: who has none costs no more than these questions. No author and no namespace takes the turns of all
-//     others (hub/turns).
-//   - A policy must be readable: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
-//   - An override policy must break nothing: every object that it selects is rendered for every cluster where that is,
-//     or is to go, and compared with the schema of its kind on the hub (breakage.go). What was wrong without the policy
-//     is not its fault.
+//   - The author must have the rights on the hub that the policy exercises in the author's name (rights.go). The rights
+//     are checked first, so that a user without rights causes no other work. hub/turns limits the reviews of one author
+//     and of one namespace.
+//   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
+//   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
+//     with the schema of its kind on the hub (breakage.go). Errors that exist without the policy do not count.
+//   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). That never refuses it.
 //
-// A change that leaves the spec alone is not reviewed, and neither is a deletion.
+// A deletion is not reviewed, and neither is a change that leaves the spec unchanged.
 //
-// What a review says may be read by whoever can reach the port and knows its path, who need not be the API server. So
-// it never shows a value of an object, nor a key of a map: only those that the policy itself holds are shown, and what
-// the schema names, and of a Secret the latter alone.
+// Any client that reaches the port and knows the path can read the answer to a review. So an answer shows no value of
+// an object and no key of a map, except the ones in the policy itself and the names in the schema. For a Secret, it
+// shows only the names in the schema.
 //
-// The controllers check the same again where they can: a policy that was not reviewed is marked, and what it would
-// break is not sent (hub/policystatus, hub/dispatch). Only the rights of the author cannot be asked for later: nobody
-// knows any more who that was.
+// The controllers repeat the checks where they can: they mark an invalid policy, and do not send a broken manifest
+// (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.
 package admission
 
 import (
@@ -40,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub/turns"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement"
@@ -51,53 +51,58 @@ const Path = "/validate-policies"
 const (
 	// reviewWithin is how long a review may take: the API server waits for 10 s.
 	reviewWithin = 8 * time.Second
-	// renderWithin of these is for rendering objects.
+	// renderWithin is the part of reviewWithin for rendering objects.
 	renderWithin = 4 * time.Second
-	// atOnce is how many reviews are made at a time, ofAuthor of them of one author, and ofNamespace of policies of one
-	// namespace. The others wait.
+	// atOnce is the number of reviews at a time: at most ofAuthor of one author, and ofNamespace of policies of one
+	// namespace. Other reviews wait.
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors and mostNames are what the definitions of policies allow. An API server asks about no policy with
-	// more.
+	// mostSelectors and mostNames are the limits in the definitions of policies. An API server asks about no policy above
+	// them.
 	mostSelectors = 64
 	mostNames     = 1000
 )
 
 // Templates are the hub's own objects.
 type Templates interface {
-	// Get returns a hub object, which is not to be changed; false if it is not known.
+	// Get returns a hub object, which must not be changed. It is false for an unknown object.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Head returns a hub object with its namespace, name and labels.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 }
 
-// Options of a Reviewer. All but DeniedMetadataPrefixes are required.
+// Options of a Reviewer. All fields are required, except DeniedMetadataPrefixes.
 type Options struct {
 	// Client reads from the cache and asks for rights.
 	Client    client.Client
 	Mapper    meta.RESTMapper
 	Templates Templates
-	// Schema is what the hub's API server says of the values of a kind; nil if that cannot be had.
+	// Schema returns the schema of a kind on the hub's API server, or nil if it cannot be read.
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
-	// Readable says what is wrong with a placement, whatever it selects.
+	// Readable returns why a placement is invalid, whatever it selects.
 	Readable func(hubv1.PlacementObject) error
+	// RemovalLimit is the limit of the guard for clusters, and for placements that set none.
+	RemovalLimit guard.Limit
 	// DeniedMetadataPrefixes are as in overrides.Prepare.
 	DeniedMetadataPrefixes []string
 }
 
 // Reviewer reviews policies.
 type Reviewer struct {
-	options Options
-	turns   *turns.Turns
+	options   Options
+	turns     *turns.Turns
+	forecasts *turns.Turns
 }
 
 var _ admission.Handler = &Reviewer{}
 
 // New returns a Reviewer.
-func New(o Options) *Reviewer { return &Reviewer{options: o, turns: turns.New(atOnce)} }
+func New(o Options) *Reviewer {
+	return &Reviewer{options: o, turns: turns.New(atOnce), forecasts: turns.New(forecastsAtOnce)}
+}
 
-// refusal is why a policy is not taken. Its text is for the author.
+// refusal is the reason for which a policy is refused. The author reads its text.
 type refusal struct {
 	forbidden bool // the author lacks a right
 	text      string
@@ -119,7 +124,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	defer cancel()
 	giveBack, ok := r.turns.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
 	if !ok {
-		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are written at the moment: try again"))
+		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are under review: try again"))
 	}
 	defer giveBack()
 	warnings, err := r.review(ctx, policy, author(req.UserInfo))
@@ -135,8 +140,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
 }
 
-// parties are the author and, unless the policy is one of the cluster, its namespace. The API server is the one peer of
-// all of them.
+// parties are the author and, for a namespaced policy, its namespace.
 func parties(user, namespace string) []turns.Party {
 	author := turns.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {
@@ -147,22 +151,29 @@ func parties(user, namespace string) []turns.Party {
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {
 	if hubv1.IsSystemNamespace(policy.GetNamespace()) {
-		return nil, &refusal{text: fmt.Sprintf("Hanse writes nothing in the namespaces kube-* and %s of members, so that a policy in %s is of no use: make it in another namespace",
+		return nil, &refusal{text: fmt.Sprintf("Hanse writes nothing in the namespaces kube-* and %s of members, so a policy in %s has no effect: create it in another namespace",
 			hubv1.SystemNamespace, policy.GetNamespace())}
 	}
+	var warnings []string
+	var err error
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
 		if err := r.reviewPlacement(ctx, p, who); err != nil {
 			return nil, err
 		}
-		return r.outranked(ctx, p)
+		warnings, err = r.outranked(ctx, p)
 	case hubv1.OverridePolicyObject:
-		return r.reviewOverrides(ctx, p, who)
+		warnings, err = r.reviewOverrides(ctx, p, who)
+	default:
+		err = fmt.Errorf("reviewing a %T", policy)
 	}
-	return nil, fmt.Errorf("reviewing a %T", policy)
+	if err != nil {
+		return nil, err
+	}
+	return append(warnings, r.withdrawals(ctx, policy)...), nil
 }
 
-// read decodes the policy and says whether it is as it was.
+// read decodes the policy and reports whether its spec is unchanged.
 func read(req admission.Request) (policy client.Object, unchanged bool, err error) {
 	fresh, ok := map[string]func() client.Object{
 		"Placement":             func() client.Object { return &hubv1.Placement{} },
@@ -177,7 +188,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	if err := json.Unmarshal(req.Object.Raw, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
-	// Of an object that is just being made by name the name may be in the request alone.
+	// The name of an object that is being created may be in the request only.
 	policy.SetNamespace(req.Namespace)
 	if policy.GetName() == "" {
 		policy.SetName(req.Name)
@@ -227,7 +238,7 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 	return nil
 }
 
-// outranked warns the author of a namespaced placement of enforced ones that may select the same objects.
+// outranked warns that enforced ClusterPlacements may select the same objects as a namespaced placement.
 func (r *Reviewer) outranked(ctx context.Context, p hubv1.PlacementObject) ([]string, error) {
 	if p.GetNamespace() == "" {
 		return nil, nil
@@ -252,6 +263,6 @@ func (r *Reviewer) outranked(ctx context.Context, p hubv1.PlacementObject) ([]st
 		return nil, nil
 	}
 	slices.Sort(names)
-	return []string{fmt.Sprintf("objects that are also selected by an enforced ClusterPlacement follow it and not this placement, whatever its priority: %s",
+	return []string{fmt.Sprintf("an enforced ClusterPlacement that selects the same objects wins over this placement, whatever its priority: %s",
 		someOf(names, ", "))}, nil
 }

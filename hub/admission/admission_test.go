@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/member/openapi"
 )
@@ -53,6 +54,8 @@ type hub struct {
 	templates map[hubv1.ObjectIdentity]*unstructured.Unstructured
 	// asking is called before a right of a user is asked for; nil is nothing.
 	asking func(user string)
+	// reading is called before the labels of an object are read; nil is nothing.
+	reading func()
 	// unmapped is what the mapper says of every kind; nil: it knows them.
 	unmapped error
 	// may says which rights the author has, as "verb resource.group namespace name"; nil is all.
@@ -112,6 +115,9 @@ func (h *hub) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 
 // Head implements admission.Templates.
 func (h *hub) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
+	if h.reading != nil {
+		h.reading()
+	}
 	o, ok := h.templates[id]
 	return o, ok
 }
@@ -158,6 +164,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 			}
 			return nil
 		},
+		RemovalLimit: guard.DefaultLimit,
 	})
 }
 
@@ -331,11 +338,11 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 		},
 		"an override in a system namespace": {
 			policy: `{kind: OverridePolicy, metadata: {namespace: kube-system, name: new}, spec: {resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}], rules: [{name: a, mergePatch: {spec: {size: small}}}]}}`,
-			want:   []string{"a policy in kube-system is of no use"},
+			want:   []string{"a policy in kube-system has no effect"},
 		},
 		"a placement in Hanse's namespace": {
 			policy: `{kind: Placement, metadata: {namespace: hanse-system, name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {names: [eu-1]}}}`,
-			want:   []string{"a policy in hanse-system is of no use"},
+			want:   []string{"a policy in hanse-system has no effect"},
 		},
 		"what was wrong before is not its fault": {
 			given:  func(h *hub) { h.place("old", `{replicas: 500, size: small}`, "eu-1") },
@@ -402,7 +409,7 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 			given: func(h *hub) { h.enforced("fixed", "a"); h.enforced("elsewhere", "b") },
 			policy: `{kind: Placement, metadata: {namespace: shop, name: new}, spec: {priority: 1000, resourceSelectors: [{apiGroup: test.hanse.dev, kind: Widget}],
 				clusters: {names: [eu-1]}}}`,
-			warned: "follow it and not this placement, whatever its priority: fixed",
+			warned: "wins over this placement, whatever its priority: fixed",
 		},
 		"a placement of another kind is not": {
 			given:  func(h *hub) { h.enforced("fixed", "a") },

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -180,9 +179,7 @@ type ownerReader struct {
 func (r ownerReader) copiesOf(placement decide.Owner) (int, guard.Limit) {
 	limit := r.removals.Limit
 	if p, ok := r.ownerObject(r.ctx, placement).(hubv1.PlacementObject); ok && p.PlacementSpec().RemovalLimit != nil {
-		set := p.PlacementSpec().RemovalLimit
-		limit.Copies = int(ptr.Deref(set.Copies, int32(limit.Copies)))
-		limit.Percent = int(ptr.Deref(set.Percent, int32(limit.Percent)))
+		limit = limit.With(p.PlacementSpec().RemovalLimit.Copies, p.PlacementSpec().RemovalLimit.Percent)
 	}
 	return r.counts.copiesOf(placement), limit
 }

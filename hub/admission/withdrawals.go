@@ -1,0 +1,265 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+const (
+	// forecastWithin is the time for a forecast, with the time that it waits for others.
+	forecastWithin = time.Second
+	// mostBindings of namespaces, and as many of the cluster, are read for a forecast.
+	mostBindings = 50_000
+	// forecastsAtOnce bounds the memory of forecasts.
+	forecastsAtOnce = 1
+)
+
+const tooManyToTell = "which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate"
+
+var errTooMany = errors.New("too many bindings")
+
+// withdrawals returns the warning about the copies that decisions would delete by the policy. It never refuses.
+func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
+	ctx, cancel := context.WithTimeout(ctx, forecastWithin)
+	defer cancel()
+	giveBack, ok := r.forecasts.Take(ctx)
+	if !ok {
+		return []string{tooManyToTell}
+	}
+	defer giveBack()
+	f := forecast{
+		reviewer: r, policy: p, placements: map[string]guard.Scope{}, clusters: map[string]guard.Scope{}, copies: map[string]int{},
+		objects: map[string]int{},
+	}
+	switch err := f.run(ctx); {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTooMany):
+		return []string{tooManyToTell}
+	case err != nil:
+		return []string{"which copies the policy would withdraw is not known: " + err.Error()}
+	}
+	return f.warnings()
+}
+
+// forecast decides once on every object that a policy selects, or that follows it, with the policy and without it.
+type forecast struct {
+	reviewer *Reviewer
+	policy   client.Object
+
+	// copies by placement and objects by cluster, as they are.
+	copies, objects map[string]int
+	// memos for the decisions before and after.
+	before, after decide.Memo
+
+	// removals of the edit, and the scopes that the guard compares them with.
+	removals             []guard.Removal
+	placements, clusters map[string]guard.Scope
+	losers               int    // objects that lose a copy
+	first                string // the first of them that the policy selects
+}
+
+func (f *forecast) run(ctx context.Context) error {
+	bindings, err := scopes.Bindings(ctx, f.reviewer.options.Client, "", client.UnsafeDisableDeepCopy, client.Limit(mostBindings))
+	if err != nil {
+		return err
+	}
+	if len(bindings) >= mostBindings {
+		return errTooMany
+	}
+	var candidates []hubv1.BindingObject
+	for _, b := range bindings {
+		f.count(b)
+		if b.GetDeletionTimestamp() == nil && f.concerns(b) {
+			candidates = append(candidates, b)
+		}
+	}
+	slices.SortFunc(candidates, func(a, b hubv1.BindingObject) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(hubv1.ObjectOf(a).String(), hubv1.ObjectOf(b).String()))
+	})
+	var before, after decide.Facts // of one namespace at a time
+	for i, b := range candidates {
+		if i == 0 || b.GetNamespace() != candidates[i-1].GetNamespace() {
+			if before, err = scopes.Facts(ctx, f.reviewer.options.Client, b.GetNamespace(), client.UnsafeDisableDeepCopy); err != nil {
+				return err
+			}
+			after = f.edited(before)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f.object(b, before, after)
+	}
+	return nil
+}
+
+// count takes a binding into the counts that decisions and the guard read.
+func (f *forecast) count(b hubv1.BindingObject) {
+	owner := decide.OwnerOf(b.BindingSpec().PlacementRef).String()
+	for _, e := range b.BindingSpec().Clusters {
+		if e.State == hubv1.TargetPresent {
+			f.objects[e.Name]++
+			f.copies[owner]++
+		}
+	}
+}
+
+// concerns reports whether the policy may decide on the object of a binding: its kind is selected, or it follows the
+// policy.
+func (f *forecast) concerns(b hubv1.BindingObject) bool {
+	if ns := f.policy.GetNamespace(); ns != "" && ns != b.GetNamespace() {
+		return false
+	}
+	selectors, _ := selectionOf(f.policy)
+	return f.follows(b) || speaksOf(selectors, hubv1.ObjectOf(b).GroupKind())
+}
+
+func (f *forecast) follows(b hubv1.BindingObject) bool {
+	p, ok := f.policy.(hubv1.PlacementObject)
+	return ok && decide.OwnerOf(b.BindingSpec().PlacementRef) == decide.OwnerOf(decide.ReferenceTo(p))
+}
+
+// selectionOf returns the selectors of a policy for objects and for namespaces.
+func selectionOf(policy client.Object) ([]hubv1.ResourceSelector, *metav1.LabelSelector) {
+	switch p := policy.(type) {
+	case hubv1.PlacementObject:
+		return p.PlacementSpec().ResourceSelectors, p.SelectedNamespaces()
+	case hubv1.OverridePolicyObject:
+		return p.OverrideSpec().ResourceSelectors, p.SelectedNamespaces()
+	}
+	return nil, nil
+}
+
+// selects reports whether the policy selects an object. An invalid selector selects none.
+func (f *forecast) selects(o hubv1.SelectableObject) bool {
+	selectors, namespaces := selectionOf(f.policy)
+	if ok, err := hubv1.InScope(f.policy.GetNamespace(), namespaces, o); !ok || err != nil {
+		return false
+	}
+	matched, err := hubv1.Match(selectors, o)
+	return err == nil && matched != hubv1.MatchesNot
+}
+
+// object adds the copies that one object loses.
+func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.Facts) {
+	o := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b), NamespaceLabels: factsBefore.NamespaceLabels}
+	head, ok := f.reviewer.options.Templates.Head(o.ObjectIdentity)
+	if !ok || head.GetDeletionTimestamp() != nil {
+		return // the decision does not depend on the policy
+	}
+	o.Labels = head.GetLabels()
+	selected := f.selects(o)
+	if !selected && !f.follows(b) {
+		return
+	}
+	template, ok := f.reviewer.options.Templates.Get(o.ObjectIdentity)
+	if !ok {
+		return
+	}
+	before := decide.Input{
+		Object: decide.Object{ID: o.ObjectIdentity, Template: template}, Binding: b, Facts: factsBefore, Objects: f.objects,
+		Now: time.Now(), Memo: &f.before,
+	}
+	after := before
+	after.Facts, after.Memo = factsAfter, &f.after
+	removals := decide.RemovalsOfEdit(before, after)
+	if len(removals) == 0 {
+		return
+	}
+	if f.losers++; f.first == "" && selected { // the author may read the objects that the policy selects
+		f.first = o.String()
+	}
+	for _, r := range removals {
+		f.add(r, factsAfter)
+	}
+}
+
+// edited returns the facts with the policy.
+func (f *forecast) edited(facts decide.Facts) decide.Facts {
+	switch p := f.policy.(type) {
+	case hubv1.PlacementObject:
+		facts.Placements = replaced(facts.Placements, p)
+	case hubv1.OverridePolicyObject:
+		facts.Overrides = replaced(facts.Overrides, p)
+	}
+	return facts
+}
+
+// replaced returns the policies with one instead of the policy of its namespace and name.
+func replaced[P client.Object](all []P, by P) []P {
+	out := slices.DeleteFunc(slices.Clone(all), func(p P) bool { return p.GetNamespace() == by.GetNamespace() && p.GetName() == by.GetName() })
+	return append(out, by)
+}
+
+// add adds a removal with its scopes for the guard.
+func (f *forecast) add(r decide.Removal, facts decide.Facts) {
+	limit, placement := f.reviewer.options.RemovalLimit, r.Placement.String()
+	if _, known := f.placements[placement]; !known {
+		own := limit
+		for _, p := range facts.Placements {
+			if set := p.PlacementSpec().RemovalLimit; set != nil && decide.OwnerOf(decide.ReferenceTo(p)) == r.Placement {
+				own = limit.With(set.Copies, set.Percent)
+			}
+		}
+		f.placements[placement] = guard.Scope{Limit: own, Copies: f.copies[placement]}
+	}
+	f.clusters[r.Cluster] = guard.Scope{Limit: limit, Copies: f.objects[r.Cluster]}
+	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Placement: placement, Cluster: r.Cluster, Last: r.Last})
+}
+
+// warnings name the number of copies and objects, the clusters that lose most, one object and the verdict of the guard.
+func (f *forecast) warnings() []string {
+	if len(f.removals) == 0 {
+		return nil
+	}
+	lost := map[string]int{}
+	for _, r := range f.removals {
+		lost[r.Cluster]++
+	}
+	names := slices.SortedFunc(maps.Keys(lost), func(a, b string) int { return cmp.Or(lost[b]-lost[a], cmp.Compare(a, b)) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, lost[name])
+	}
+	text := fmt.Sprintf("the policy would withdraw %s of %s, from %s", counted(len(f.removals), "copy", "copies"), counted(f.losers, "object", "objects"), someOf(names, ", "))
+	if f.first != "" {
+		text += ": first " + f.first
+	}
+	return []string{text + "; " + f.verdict()}
+}
+
+// verdict of the guard, as if no other removal is asked for at the same time.
+func (f *forecast) verdict() string {
+	held := guard.Judge(f.removals, f.placements, f.clusters)
+	n := 0
+	for _, r := range f.removals {
+		if _, ok := held[r.Set]; ok {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return "the removal is within the limit and needs no confirmation"
+	case len(f.removals):
+		return "the hub holds the removal until a user confirms it"
+	}
+	return fmt.Sprintf("the hub holds the removal of %s until a user confirms it", counted(n, "copy", "copies"))
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
