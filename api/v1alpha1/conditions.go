@@ -4,37 +4,38 @@ package v1alpha1
 const (
 	// ConditionReady of a MemberCluster: its watches deliver.
 	ConditionReady = "Ready"
-	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is acceptable and the cluster takes its credentials.
+	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is valid and the cluster accepts its credentials.
 	ConditionCredentialsValid = "CredentialsValid"
-	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left and they
-	// were not renewed. False if they were not renewed although they should have been, and more time is left. Absent while
-	// nothing is to be done.
+	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left, and
+	// they were not renewed. False: the renewal failed, and more than a third is left. Absent while no action is
+	// needed.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
-	// ConditionTopologyChanged of a MemberCluster: its nodes say another region than the pinned one.
+	// ConditionTopologyChanged of a MemberCluster: its nodes have another region than the pinned region.
 	ConditionTopologyChanged = "TopologyChanged"
-	// ConditionAnswersTooLarge of a MemberCluster: in the last minutes it answered more than it may. Absent while it did
-	// not.
+	// ConditionAnswersTooLarge of a MemberCluster: an answer in the last minutes was larger than its limit. Absent
+	// otherwise.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
-	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent while there are none.
+	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent otherwise.
 	ConditionUnclaimed = "Unclaimed"
 	// ConditionAccepted of a policy: its spec can be followed.
 	ConditionAccepted = "Accepted"
-	// ConditionConflicted of an override policy: it says something else than another one of equal rank.
+	// ConditionConflicted of an override policy: another policy of equal rank sets another value.
 	ConditionConflicted = "Conflicted"
 	// ConditionScheduled of a binding or placement: there is a decision.
 	ConditionScheduled = "Scheduled"
-	// ConditionApplied of a binding or placement: every target holds what is desired now.
+	// ConditionApplied of a binding or placement: the copies on all targets have the desired content.
 	ConditionApplied = "Applied"
-	// ConditionHealthy of a binding or placement: every target's object is healthy.
+	// ConditionHealthy of a binding or placement: the copies on all targets are healthy.
 	ConditionHealthy = "Healthy"
-	// ConditionContested of a binding: somebody on a member keeps changing what Hanse applies. Absent while nobody does.
+	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets.
+	// Absent otherwise.
 	ConditionContested = "Contested"
-	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies are to go and stay until a user
-	// confirms the removal. Absent if no removal was ever held.
+	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies stay until a user confirms their
+	// removal. Absent if no removal was ever held.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
 	ConditionStatusWritten = "StatusWritten"
-	// ConditionRowsTruncated of a binding: healthy rows were cut to stay within the size limit.
+	// ConditionRowsTruncated of a binding: healthy rows were shortened to keep the size limit.
 	ConditionRowsTruncated = "RowsTruncated"
 	// ConditionObjectHealthy is added to the conditions of a hub object.
 	ConditionObjectHealthy = Prefix + "Healthy"
@@ -59,11 +60,11 @@ const (
 	ReasonLeaving            = "Leaving"
 	ReasonCredentialsTaken   = "CredentialsTaken"
 	ReasonRenewalRefused     = "RenewalRefused" // the cluster does not let the hub renew its token
-	ReasonRenewalFailed      = "RenewalFailed"  // the hub tries again
-	ReasonNotRenewable       = "NotRenewable"   // these credentials are not the hub's to renew
+	ReasonRenewalFailed      = "RenewalFailed"  // the renewal failed, and the hub tries again
+	ReasonNotRenewable       = "NotRenewable"   // the hub cannot renew credentials of this type
 	ReasonTopologyStable     = "TopologyStable"
 	ReasonNodesMoved         = "NodesMoved"
-	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: the member answers more than it may
+	ReasonAnswerTooLarge     = "AnswerTooLarge" // also of rows: an answer of the member is larger than its limit
 	ReasonCopiesUnclaimed    = "CopiesUnclaimed"
 )
 
@@ -75,10 +76,10 @@ const (
 	ReasonNoConflict      = "NoConflict"
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
-	ReasonOtherFollowed   = "OtherPlacementFollowed" // what a placement selects follows another one
+	ReasonOtherFollowed   = "OtherPlacementFollowed" // all objects that a placement selects follow other placements
 )
 
-// Reasons of decisions: why a cluster was not chosen, or why an object is withdrawn or not scheduled.
+// Reasons of decisions: a cluster was not chosen, or an object is withdrawn or not scheduled.
 const (
 	ReasonNotSelected         = "NotSelected"
 	ReasonExcluded            = "Excluded"
@@ -96,34 +97,34 @@ const (
 	ReasonHubWouldRun         = "HubWouldRun"
 	ReasonNotFederated        = "NotFederated"       // the hub may not read this kind
 	ReasonExpressionFalse     = "ExpressionFalse"    // clusters.expression over more than labels is false
-	ReasonExpressionFailed    = "ExpressionFailed"   // clusters.expression gives no answer for the cluster
-	ReasonVersionNotServed    = "VersionNotServed"   // the cluster serves the kind, not at the object's version
+	ReasonExpressionFailed    = "ExpressionFailed"   // clusters.expression fails for the cluster
+	ReasonVersionNotServed    = "VersionNotServed"   // the cluster serves the kind, but not the object's version
 	ReasonTopologyMissing     = "TopologyMissing"    // the cluster lacks a topologyKey
 	ReasonOtherAffinityGroup  = "OtherAffinityGroup" // another group of clusters holds the object
-	ReasonNotChosen           = "NotChosen"          // enough clusters come before it
-	ReasonSpreadConstraint    = "SpreadConstraint"   // a constraint leaves it out
-	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // spread cannot hold with the clusters that there are
+	ReasonNotChosen           = "NotChosen"          // enough other clusters have a better score
+	ReasonSpreadConstraint    = "SpreadConstraint"   // a constraint excludes the cluster
+	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // the selected clusters cannot meet spread
 )
 
 // Reasons of failover and drain.
 const (
-	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and others took its place
-	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and others took its place
-	ReasonEvicting         = "Evicting"         // of a row: the copy is not counted and goes when its replacements are Healthy
-	ReasonDraining         = "Draining"         // of a decision: the cluster is drained and gets nothing new
-	ReasonNoReplacement    = "NoReplacement"    // of a decision and of Scheduled: no other cluster can take the place
-	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants the object on every cluster, so that none can take the place
-	ReasonTooManyAway      = "TooManyAway"      // of a decision and of Scheduled: so many clusters are away that the hub blames itself
-	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: it waits for its turn, or for the hub to make sure
+	ReasonEvicted          = "Evicted"          // of an entry: the cluster did not answer, and other clusters replace it
+	ReasonDrained          = "Drained"          // of an entry: the cluster was drained, and other clusters replace it
+	ReasonEvicting         = "Evicting"         // of a row: the copy is not counted, and is withdrawn when its replacements are Healthy
+	ReasonDraining         = "Draining"         // of a decision: the cluster is drained and gets no new objects
+	ReasonNoReplacement    = "NoReplacement"    // of a decision and of Scheduled: no other cluster can take the object
+	ReasonWantedEverywhere = "WantedEverywhere" // of a decision: the placement wants the object on every cluster, so there is no replacement
+	ReasonTooManyAway      = "TooManyAway"      // of a decision and of Scheduled: too many clusters do not answer, so the hub may be at fault
+	ReasonEvictionHeld     = "EvictionHeld"     // of a decision: the eviction waits for the rate limit, or for a new probe of the cluster
 )
 
 // Reasons of removals that are held.
 const (
-	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster is to lose the object and keeps it until a user confirms the removal
-	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would go than the limit of a placement or cluster allows
-	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would have no copy any more
-	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: a user has confirmed it
-	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: nothing is to go any more
+	ReasonRemovalHeld      = "RemovalHeld"      // of a decision: the cluster keeps the object until a user confirms its removal
+	ReasonTooManyRemovals  = "TooManyRemovals"  // of RemovalHeld: more copies would be deleted than the limit of a placement or cluster allows
+	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would lose its last copy
+	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: a user has confirmed the removal
+	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: the copies are wanted again
 )
 
 // Reasons of rows and of the conditions over them.
@@ -137,7 +138,7 @@ const (
 	ReasonDegradedOnSome     = "DegradedOnSome"
 	ReasonProgressingOnSome  = "ProgressingOnSome"
 	ReasonUnknownOnSome      = "UnknownOnSome"
-	ReasonPartiallyUnknown   = "PartiallyUnknown" // some clusters are away, and all others are fine; also of conditions on hub objects
+	ReasonPartiallyUnknown   = "PartiallyUnknown" // some clusters do not answer, and all others are fine; also of conditions on hub objects
 	ReasonAlreadyExists      = "AlreadyExists"
 	ReasonOwnedByOther       = "OwnedByOther"
 	ReasonFieldConflict      = "FieldConflict"
@@ -157,18 +158,18 @@ const (
 	ReasonServerError          = "ServerError"
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
-	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers that are not the hub's
+	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers of others
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
 	ReasonTemplateMissing      = "TemplateMissing"
-	ReasonCompleted            = "Completed"     // the copy ran to completion and is not made anew
-	ReasonNotRecreated         = "NotRecreated"  // the copy vanished and apply.recreate is Never
+	ReasonCompleted            = "Completed"     // the copy ran to completion and is not created again
+	ReasonNotRecreated         = "NotRecreated"  // the copy was deleted and apply.recreate is Never
 	ReasonFieldsDropped        = "FieldsDropped" // applied without fields that the member does not know
 	ReasonAutoscaled           = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
-	ReasonInSync               = "InSync"        // apply.mode is ReportOnly: nothing would change
+	ReasonInSync               = "InSync"        // apply.mode is ReportOnly: no field would change
 	ReasonDiffers              = "Differs"       // apply.mode is ReportOnly: these fields would change
-	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the object would be made
+	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the copy would be created
 	ReasonHubIsOlder           = "HubIsOlder"    // the copy was written by a later state of the hub, see docs/backup.md
 )
 
@@ -187,9 +188,9 @@ const (
 
 // Reasons of divided replicas.
 const (
-	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: they cannot be divided as the placement asks
-	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all of them
-	ReasonNoReplicas          = "NoReplicas"          // of a decision: the cluster would get a share of nothing
+	ReasonDivisionRefused     = "DivisionRefused"     // of Scheduled and Accepted: the replicas cannot be divided as the placement says
+	ReasonReplicasUnplaced    = "ReplicasUnplaced"    // of Scheduled: the clusters have no room for all replicas
+	ReasonNoReplicas          = "NoReplicas"          // of a decision: the cluster would get a share of zero replicas
 	ReasonPathOwnedByDivision = "PathOwnedByDivision" // of a row: an override changes the divided number
 	ReasonNotDivided          = "NotDivided"          // of a row: there is no share for the cluster yet
 )

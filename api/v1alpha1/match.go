@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SelectableObject is what policies see of a hub object.
+// SelectableObject is a hub object as policies see it.
 //
 // +kubebuilder:object:generate=false
 type SelectableObject struct {
@@ -21,7 +21,7 @@ type SelectableObject struct {
 	NamespaceLabels map[string]string
 }
 
-// Specificity says how narrow a matching selector is; a higher one is narrower.
+// Specificity tells how narrow a matching selector is. A higher value is narrower.
 type Specificity int
 
 // From no match to the narrowest one.
@@ -76,9 +76,9 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 	return MatchesKind, nil
 }
 
-// InScope says whether a policy may speak of an object: a namespaced policy of its own namespace; a cluster-scoped
-// policy of cluster-scoped objects, and of namespaced ones whose namespace it selects. {} selects every namespace but
-// kube-* and hanse-system.
+// InScope reports whether a policy may select an object. A namespaced policy may select objects of its own namespace. A
+// cluster-scoped policy may select cluster-scoped objects, and objects in the namespaces that it selects. {} selects
+// every namespace except kube-* and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":
@@ -98,7 +98,7 @@ func InScope(policyNamespace string, selected *metav1.LabelSelector, o Selectabl
 	return sel.Matches(labels.Set(o.NamespaceLabels)), nil
 }
 
-// IsSecret is true for the kind whose values no status, event, metric or log holds, whatever its version.
+// IsSecret reports whether the kind is Secret. No status, event, metric or log holds values of Secrets.
 func IsSecret(gk schema.GroupKind) bool { return gk == schema.GroupKind{Kind: "Secret"} }
 
 // IsSystemNamespace is true for kube-* and hanse-system.
@@ -106,8 +106,8 @@ func IsSystemNamespace(name string) bool {
 	return name == SystemNamespace || strings.HasPrefix(name, "kube-")
 }
 
-// SelectableLabels are the labels that selectors see: those of the MemberCluster, then the derived region, and the zone
-// if there is just one.
+// SelectableLabels are the labels that selectors see: the labels of the MemberCluster, the derived region, and the zone
+// if there is only one.
 func (c *MemberCluster) SelectableLabels() map[string]string {
 	out := maps.Clone(c.Labels)
 	if out == nil {
@@ -135,8 +135,8 @@ func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	return err == nil && sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
-// Allows says whether objects of a hub namespace with these labels may go to the cluster; cluster-scoped objects
-// (namespace "") may.
+// Allows reports whether objects of a hub namespace with these labels may go to the cluster. Cluster-scoped objects
+// (namespace "") may always go.
 func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {
 	switch {
 	case namespace == "" || a.From == NamespacesFromAll:

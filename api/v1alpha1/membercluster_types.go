@@ -28,11 +28,11 @@ type MemberCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says how the cluster is reached and what may go there.
+	// spec sets how the hub reaches the cluster and which objects may go there.
 	// +required
 	Spec MemberClusterSpec `json:"spec"`
 
-	// status is what the hub last saw of the cluster.
+	// status is the last state of the cluster that the hub observed.
 	// +optional
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
@@ -46,16 +46,16 @@ type MemberClusterList struct {
 	Items           []MemberCluster `json:"items"`
 }
 
-// MemberClusterSpec says how a cluster is reached and what may go there.
+// MemberClusterSpec sets how the hub reaches a cluster and which objects may go there.
 type MemberClusterSpec struct {
-	// connection is how the hub reaches the cluster's API server.
+	// connection sets how the hub reaches the cluster's API server.
 	// +required
 	Connection Connection `json:"connection"`
 
-	// taints keep objects away whose placement does not tolerate them. NoSchedule keeps new objects away; NoExecute also
-	// withdraws those that are there; PreferNoSchedule only lowers the score of the cluster. A placement may tolerate a
-	// NoExecute taint for a time: its objects are withdrawn when that time has passed since timeAdded. Without timeAdded
-	// they stay. At most 32.
+	// taints keep objects away whose placement does not tolerate the taint. NoSchedule keeps new objects away.
+	// NoExecute also withdraws the objects on the cluster. PreferNoSchedule lowers the score of the cluster. A
+	// placement can tolerate a NoExecute taint for a time after timeAdded; then its objects are withdrawn. If timeAdded
+	// is not set, such a toleration never ends. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -65,56 +65,55 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('hanse.dev/'))",message="taints of hanse.dev/ are set by the hub, in status.taints"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// unschedulable keeps new objects away; those that are there stay. Default false.
+	// unschedulable true keeps new objects away. Objects on the cluster stay. Default false.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// drain moves the objects of this cluster to others and keeps new ones away. Each object gets its replacement first
-	// and leaves this cluster when that is Healthy. What no other cluster can take stays, and so does what its placement
-	// wants on every cluster. Unset: nothing is moved; what is moving already goes on.
+	// drain moves the objects of this cluster to other clusters and keeps new objects away. An object leaves this
+	// cluster when its replacement is Healthy. An object stays if no other cluster can take it, or if its placement
+	// wants it on every cluster. Unset: no object starts to move; objects that are already moving go on.
 	// +optional
 	Drain *DrainPolicy `json:"drain,omitempty"`
 
-	// allowedNamespaces says from which hub namespaces objects may come. It does not limit cluster-scoped objects. Checked
-	// at the decision and before each write; an object whose namespace is no longer allowed is neither changed nor
-	// deleted.
+	// allowedNamespaces selects the hub namespaces whose objects may go to the cluster. It does not limit
+	// cluster-scoped objects. The hub checks it at the decision and before each write. An object whose namespace is no
+	// longer allowed is neither changed nor deleted.
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
-	// requirePlaceVerb lets only authors who have the verb place on this MemberCluster place objects here. The webhook
-	// asks for it when a placement is made or its spec changes and its names and labels select this cluster. Placements
-	// that are stored already are not asked again, and neither is one that selects the cluster only later. Default false:
-	// who may write placements may place objects here.
+	// requirePlaceVerb true requires the verb place on this MemberCluster from the author of a placement. The webhook
+	// checks the verb when a placement is created, or its spec changes, and its names and labels select this cluster.
+	// It does not check stored placements, or placements that select the cluster only later. Default false: every
+	// author of a placement may place objects on the cluster.
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
-	// hub says that this cluster is the hub itself. Its objects are the hub's own, so nothing is written there. The hub
-	// believes this field alone: a cluster that answers with the hub's identity without it is refused (ClusterIDClaimed),
-	// and so is another cluster with it (IdentityChanged). Default false: this is another cluster than the hub.
+	// hub true means that this cluster is the hub itself. Then nothing is written to the cluster, because it already
+	// has the hub objects. A cluster with the hub's identity is refused without this field (ClusterIDClaimed). A
+	// cluster with another identity is refused with this field (IdentityChanged). Default false.
 	// +optional
 	Hub bool `json:"hub,omitempty"`
 
-	// leave says what becomes of the objects on the cluster when this MemberCluster is deleted.
-	// Unset: they stay (Orphan), and the deletion waits for the cluster to answer.
+	// leave sets what happens to the copies on the cluster when this MemberCluster is deleted. Unset: the copies stay
+	// (Orphan), and the deletion waits until the cluster answers.
 	// +optional
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave,omitempty"`
 }
 
-// DrainPolicy says how a cluster is emptied.
+// DrainPolicy sets how a cluster is drained.
 type DrainPolicy struct {
-	// maxUnavailable is how many objects of the cluster may be moving at a time: their replacement is chosen and not yet
-	// Healthy. 1 to 10000, default 10.
+	// maxUnavailable is the number of objects that may move at a time. A moving object has a replacement that is not
+	// yet Healthy. 1 to 10000, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 
-	// evict also takes away objects that no other cluster can take. These are objects that their placements want on every
-	// cluster, and objects without a replacement. They come back when drain is unset.
-	// deletion.whenUnselected of the placement says whether a copy is deleted or orphaned. Default false: such objects
-	// stay.
+	// evict true also withdraws objects that no other cluster can take. These are objects that their placements want on
+	// every cluster, and objects without a replacement. They come back when drain is unset. deletion.whenUnselected of
+	// the placement sets whether a copy is deleted or orphaned. Default false: such objects stay.
 	// +optional
 	Evict bool `json:"evict,omitempty"`
 }
@@ -122,18 +121,18 @@ type DrainPolicy struct {
 // MostUnavailable is the default of DrainPolicy.MaxUnavailable.
 const MostUnavailable = 10
 
-// ConnectionType is how the hub reaches a member.
+// ConnectionType is a way in which the hub reaches a member.
 // +kubebuilder:validation:Enum=Direct
 type ConnectionType string
 
 // ConnectionDirect means that the hub dials the member's API server with a kubeconfig.
 const ConnectionDirect ConnectionType = "Direct"
 
-// Connection is a union: exactly the member named by type is set.
+// Connection is a union: only the field that type names is set.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'Direct' ? has(self.direct) : !has(self.direct)",message="set direct if and only if type is Direct"
 type Connection struct {
-	// type is the kind of connection. It cannot be changed; delete the MemberCluster (its objects stay) and join again.
+	// type of the connection. It cannot be changed: delete the MemberCluster (its objects stay) and join again.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
 	Type ConnectionType `json:"type"`
@@ -145,9 +144,9 @@ type Connection struct {
 
 // DirectConnection reaches the member's API server from the hub.
 type DirectConnection struct {
-	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold everything inline; exec,
-	// auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. A changed Secret is picked up without
-	// a restart.
+	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold all credentials
+	// inline: exec, auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. The hub uses a
+	// changed Secret without a restart.
 	// +required
 	KubeconfigSecretRef SecretKeyRef `json:"kubeconfigSecretRef"`
 }
@@ -168,7 +167,7 @@ type SecretKeyRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// NamespacesFrom says which hub namespaces are meant.
+// NamespacesFrom sets which hub namespaces are selected.
 // +kubebuilder:validation:Enum=All;Selector;None
 type NamespacesFrom string
 
@@ -194,7 +193,7 @@ type AllowedNamespaces struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// RemovalPolicy says what becomes of a member object that the hub no longer keeps there.
+// RemovalPolicy sets what happens to a copy on a member that the hub withdraws.
 // +kubebuilder:validation:Enum=Orphan;Delete
 type RemovalPolicy string
 
@@ -205,84 +204,86 @@ const (
 	RemovalDelete RemovalPolicy = "Delete"
 )
 
-// WhenUnreachable says what to do about a cluster that does not answer.
+// WhenUnreachable sets what happens if a leaving cluster does not answer.
 // +kubebuilder:validation:Enum=Wait;Abandon
 type WhenUnreachable string
 
 const (
-	// UnreachableWait waits for the cluster to answer.
+	// UnreachableWait waits until the cluster answers.
 	UnreachableWait WhenUnreachable = "Wait"
-	// UnreachableAbandon gives the cluster's objects up and says which were left behind.
+	// UnreachableAbandon leaves the copies on the cluster and reports their names.
 	UnreachableAbandon WhenUnreachable = "Abandon"
 )
 
-// CredentialsOnLeave says what becomes of the hub's credentials on a cluster that leaves.
+// CredentialsOnLeave sets what happens to the hub's credentials on a cluster that leaves.
 // +kubebuilder:validation:Enum=Keep;Revoke
 type CredentialsOnLeave string
 
 const (
-	// CredentialsKeep leaves them valid.
+	// CredentialsKeep leaves the credentials valid.
 	CredentialsKeep CredentialsOnLeave = "Keep"
-	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to, so that the token is refused
-	// from then on.
+	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to. From then on, the cluster
+	// refuses the token.
 	CredentialsRevoke CredentialsOnLeave = "Revoke"
 )
 
-// LeavePolicy says what becomes of a cluster's objects when its MemberCluster is deleted.
+// LeavePolicy sets what happens to the copies on a cluster when its MemberCluster is deleted.
 type LeavePolicy struct {
-	// policy is Orphan (the objects stay as they are, without marks of the hub) or Delete. Default Orphan.
+	// policy Orphan leaves the copies on the cluster, without the marks of the hub. Delete deletes the copies. Default
+	// Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Policy RemovalPolicy `json:"policy,omitempty"`
 
-	// timeoutSeconds is how long an unreachable cluster is waited for before whenUnreachable: Abandon takes effect.
-	// Default 600.
+	// timeoutSeconds is how long the hub waits for an unreachable cluster before whenUnreachable: Abandon takes effect.
+	// 0 to 604800, default 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// whenUnreachable is Wait (for ever, with the reason in the Ready condition) or Abandon. Default Wait.
+	// whenUnreachable Wait waits for ever, with the reason in the condition Ready. Abandon leaves the copies on the
+	// cluster after timeoutSeconds. Default Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
 
-	// credentials is Keep or Revoke. With Revoke the hub revokes its token on the cluster as its last act there, if the
-	// cluster answers and the token is one of hansectl's; an event says whether it did. hansectl unjoin sets it. Default
-	// Keep: a MemberCluster that is deleted by mistake and made again finds its credentials valid.
+	// credentials Revoke revokes the hub's token on the cluster as the last step. That works if the cluster answers and
+	// hansectl made the token; an event reports the result. hansectl unjoin sets Revoke. Default Keep: the credentials
+	// stay valid, so that a MemberCluster deleted by mistake can be created again.
 	// +optional
 	// +kubebuilder:default=Keep
 	Credentials CredentialsOnLeave `json:"credentials,omitempty"`
 }
 
-// MemberClusterStatus is what the hub last saw of a cluster.
+// MemberClusterStatus is the last state of a cluster that the hub observed.
 type MemberClusterStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// clusterID is the UID of the cluster's kube-system namespace. It is set once.
+	// clusterID is the UID of the cluster's namespace kube-system. It is set once.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// lastObservedTime is when a watch of the cluster last delivered something to the hub. Written with every other change
-	// of this status, and else at most every 30 s: a time that is older than a minute means that the hub does not observe
-	// the cluster, whatever the conditions say. Unset before the first connection.
+	// lastObservedTime is the time at which a watch of the cluster last delivered to the hub. It is written with every
+	// other change of this status, and otherwise at most every 30 s. If the time is older than a minute, the hub does
+	// not observe the cluster, whatever the conditions say. Unset before the first connection.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
-	// version is what the cluster runs.
+	// version of the cluster.
 	// +optional
 	Version ClusterVersion `json:"version,omitempty"`
 
-	// topology is where the cluster is, from its labels or else from its nodes.
+	// topology is the location of the cluster, from its labels or else from its nodes.
 	// +optional
 	Topology ClusterTopology `json:"topology,omitempty"`
 
-	// apiResources are the kinds that placements select, and at which versions the cluster serves them. Unset before the
-	// cluster was asked. At most 500.
+	// apiResources are the kinds that placements select, with the versions that the cluster serves. Unset until the hub
+	// has read them. At most 500.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -290,11 +291,11 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	APIResources []ServedKind `json:"apiResources,omitempty"`
 
-	// capacity is the sum over the cluster's nodes.
+	// capacity is the sum of the capacities of the cluster's nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum over the cluster's ready, schedulable nodes.
+	// allocatable is the sum of the allocatable resources of the cluster's ready, schedulable nodes.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
@@ -302,8 +303,9 @@ type MemberClusterStatus struct {
 	// +optional
 	Nodes NodeSummary `json:"nodes,omitempty"`
 
-	// taints that the hub sets: hanse.dev/unreachable with effect NoSchedule as soon as the cluster does not answer, and
-	// with NoExecute after a grace period. timeAdded is when. Both go when the cluster answers.
+	// taints that the hub sets while the cluster does not answer: hanse.dev/unreachable with the effect NoSchedule at
+	// once, and with NoExecute after a grace period. timeAdded is the time of the taint. The hub removes both when the
+	// cluster answers.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -311,23 +313,23 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// drain counts what spec.drain has left to do. Unset if nothing is drained.
+	// drain counts the objects that spec.drain still has to move. Unset if the cluster is not drained.
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// unclaimed is the number of objects on the cluster that this hub wrote and that no binding claims any more, such as
-	// copies of objects that a restored hub does not know. Counted once a minute, of kinds that bindings place on the
-	// cluster. Unset: none were found.
+	// unclaimed is the number of copies of this hub on the cluster that no binding claims. An example are copies of
+	// objects that a restored hub does not know. The hub counts once a minute, for the kinds that bindings place on the
+	// cluster. Unset: there are none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld sums up the copies that this MemberCluster deletes with leave.policy Delete. They stay until a user
-	// confirms the removal. Unset if there are none.
+	// removalHeld describes the copies that leave.policy Delete would delete. The copies stay until a user confirms
+	// their removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// credentials says until when the credentials in use are valid. Unset before the cluster was reached.
+	// credentials describes the credentials in use. Unset until the hub has reached the cluster.
 	// +optional
 	Credentials *CredentialsStatus `json:"credentials,omitempty"`
 
@@ -338,79 +340,80 @@ type MemberClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// CredentialsStatus says what is known of the credentials in use. It holds no part of them.
+// CredentialsStatus describes the credentials in use. It contains no part of the credentials.
 type CredentialsStatus struct {
-	// id tells these credentials from others: 16 hexadecimal digits of a digest. With it in the annotation
-	// hanse.dev/rotate-credentials, the hub replaces them.
+	// id of these credentials: 16 hexadecimal digits of a digest. If the annotation hanse.dev/rotate-credentials has
+	// this id, the hub replaces the credentials.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	ID string `json:"id"`
 
-	// issueTime is from when they are valid. Unset: they do not say so.
+	// issueTime is the time from which the credentials are valid. Unset: not known.
 	// +optional
 	IssueTime *metav1.Time `json:"issueTime,omitempty"`
 
-	// expireTime is until when they are valid. Unset: for ever, or they do not say so.
+	// expireTime is the time until which the credentials are valid. Unset: they never expire, or the time is not known.
 	// +optional
 	ExpireTime *metav1.Time `json:"expireTime,omitempty"`
 
-	// tokenSecret is the Secret in the cluster's namespace hanse-system with which the token ends. Unset: there is none of
-	// hansectl's.
+	// tokenSecret is the Secret in the cluster's namespace hanse-system that the token is bound to. If the Secret is
+	// deleted, the token is invalid. Unset: hansectl made no such Secret.
 	// +optional
 	TokenSecret *TokenSecret `json:"tokenSecret,omitempty"`
 }
 
 // TokenSecret is a Secret on a cluster to which a token is bound.
 type TokenSecret struct {
-	// name of the Secret: hanse-token-a to hanse-token-d, or hanse-token of a token that does not expire.
+	// name of the Secret: hanse-token-a to hanse-token-d, or hanse-token for a token that does not expire.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// uid of the Secret. Unset of a token that does not expire.
+	// uid of the Secret. Unset for a token that does not expire.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
 }
 
-// DrainStatus counts the objects of a cluster that is drained. The drain is done when remaining equals staying, and
-// cannot go on when it equals staying + blocked.
+// DrainStatus counts the objects of a drained cluster. The drain is done when remaining equals staying. It is stuck
+// when remaining equals staying + blocked.
 type DrainStatus struct {
-	// total is the number of objects that the cluster had when the drain began. Total less remaining have left it. Unset:
-	// an older hub has counted.
+	// total is the number of objects on the cluster when the drain began. total - remaining objects have left the
+	// cluster. Unset: an older hub wrote this status.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total,omitempty"`
 
-	// remaining is the number of objects that the cluster still has, those below included.
+	// remaining is the number of objects on the cluster. It includes moving, blocked and staying.
 	// +required
 	Remaining int32 `json:"remaining"`
 
-	// moving is the number of those that have a replacement, which is not yet Healthy.
+	// moving is the number of objects whose replacement is not yet Healthy.
 	// +required
 	Moving int32 `json:"moving"`
 
-	// blocked is the number of those that no other cluster can take now.
+	// blocked is the number of objects that no other cluster can take now.
 	// +required
 	Blocked int32 `json:"blocked"`
 
-	// staying is the number of those that their placement wants on every cluster, as a DaemonSet wants pods on every node.
+	// staying is the number of objects that their placement wants on every cluster, as a DaemonSet wants pods on every
+	// node.
 	// +required
 	Staying int32 `json:"staying"`
 
-	// evicted is the number of objects that were taken away although no other cluster took them, as spec.drain.evict asks.
-	// They are not part of remaining.
+	// evicted is the number of objects that spec.drain.evict withdrew without a replacement. remaining does not include
+	// them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Evicted int32 `json:"evicted,omitempty"`
 
-	// message says what is waited for, and names up to three objects that are blocked and three that stay.
+	// message says why objects remain. It names up to three blocked and three staying objects.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 
-// ClusterVersion is what a cluster runs.
+// ClusterVersion is the version of a cluster.
 type ClusterVersion struct {
 	// kubernetes is the version of the API server, such as v1.36.3.
 	// +optional
@@ -421,9 +424,9 @@ type ClusterVersion struct {
 // MostAPIResources bounds MemberClusterStatus.APIResources.
 const MostAPIResources = 500
 
-// ServedKind says at which versions a cluster serves a kind.
+// ServedKind lists the versions of a kind that a cluster serves.
 type ServedKind struct {
-	// group of the kind; "" is the core group.
+	// group of the kind. "" is the core group.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
@@ -433,7 +436,7 @@ type ServedKind struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// versions at which the cluster serves it, the one that it prefers first. Empty: it does not serve the kind. At
+	// versions that the cluster serves, the preferred version first. Empty: the cluster does not serve the kind. At
 	// most 16.
 	// +optional
 	// +listType=atomic
@@ -441,15 +444,16 @@ type ServedKind struct {
 	Versions []string `json:"versions,omitempty"`
 }
 
-// ClusterTopology is where a cluster is. Values derived from nodes are pinned: they never change or go back to empty by
-// themselves.
+// ClusterTopology is the location of a cluster. Values from nodes are pinned: they never change by themselves, and
+// never become empty.
 type ClusterTopology struct {
-	// region is the MemberCluster's label topology.kubernetes.io/region, or else the region that all nodes share.
+	// region is the label topology.kubernetes.io/region of the MemberCluster, or else the region of all nodes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Region string `json:"region,omitempty"`
 
-	// zones are the MemberCluster's label topology.kubernetes.io/zone, or else the zones of the nodes, sorted. At most 64.
+	// zones are the label topology.kubernetes.io/zone of the MemberCluster, or else the zones of the nodes, sorted. At
+	// most 64.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -1,14 +1,15 @@
 package v1alpha1
 
 const (
-	// SystemNamespace holds the hub's own objects and every credential Secret.
+	// SystemNamespace holds the hub's own objects and all credential Secrets.
 	SystemNamespace = "hanse-system"
 
 	// Prefix starts every label, annotation and finalizer of Hanse. Keys below it never travel from the hub to a member.
 	Prefix = "hanse.dev/"
 
 	// HubLabel is set on every object that a hub writes to a member; its value is the UID of the hub's kube-system
-	// namespace. It selects what member informers watch and proves nothing: operators copy labels to children.
+	// namespace. Informers of members select objects by it. It is no proof of ownership, because operators copy labels
+	// to other objects.
 	HubLabel = Prefix + "hub"
 
 	// OwnerAnnotation names the one hub object that a member object is the copy of, see ObjectIdentity.Owner.
@@ -17,17 +18,17 @@ const (
 	// DigestAnnotation is the digest of the manifest that was last applied.
 	DigestAnnotation = Prefix + "digest"
 
-	// SourceAnnotation tells from which state of the hub a copy was written: the generation of the hub object and the
-	// hub's epoch, such as 7;1764028800-3f9c01ab. See package source.
+	// SourceAnnotation names the state of the hub from which a copy was written. It has the generation of the hub
+	// object and the epoch of the hub, such as 7;1764028800-3f9c01ab. See package source.
 	SourceAnnotation = Prefix + "source"
 
-	// AcceptSourceAnnotation, set by a user on a hub object to the values of SourceAnnotation of some copies, separated by
-	// commas, lets the hub overwrite or withdraw these copies although a later state of the hub wrote them.
+	// AcceptSourceAnnotation on a hub object lists values of SourceAnnotation, separated by commas. A user sets it. The
+	// hub then overwrites or withdraws copies with these values, although a later state of the hub wrote them.
 	AcceptSourceAnnotation = Prefix + "accept-source"
 
-	// WithdrawAnnotation, set by a user on a hub object to the UID of its binding, lets the hub withdraw all copies of the
-	// object if no placement selects it any more. The binding goes with the last copy, so that the annotation has no
-	// effect twice.
+	// WithdrawAnnotation on a hub object has the UID of its binding. A user sets it. The hub then withdraws all copies
+	// of the object if no placement selects the object. The binding is deleted after the last copy, so the annotation
+	// works only once.
 	WithdrawAnnotation = Prefix + "withdraw"
 
 	// EpochsConfigMap is the ConfigMap in the hub's namespace with the hub's epochs, one per line under the key EpochsKey.
@@ -38,39 +39,40 @@ const (
 	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
 	OnDemandLabel = Prefix + "on-demand"
 
-	// AdoptedAnnotation marks a copy that was on the member before the hub took it over, with the value "true". It is
-	// outside of the digest.
+	// AdoptedAnnotation with the value "true" marks a copy that was on the member before the hub took it over. The
+	// digest does not include it.
 	AdoptedAnnotation = Prefix + "adopted"
 
-	// PauseAnnotation, set by a member's admin on a member object to an RFC 3339 time, makes the hub leave the object
-	// alone until then.
+	// PauseAnnotation on a copy has an RFC 3339 time. An admin of the member sets it. Until that time, the hub does not
+	// write the copy.
 	PauseAnnotation = Prefix + "pause"
 
-	// DeletionProtectionLabel with the value "true" on a hub object lets the object, its namespace and its
-	// CustomResourceDefinition be deleted only with an AllowDeletionAnnotation. The chart's policies enforce it.
+	// DeletionProtectionLabel with the value "true" protects a hub object, its namespace and its
+	// CustomResourceDefinition. They can be deleted only with an AllowDeletionAnnotation. The chart's policies enforce
+	// that.
 	DeletionProtectionLabel = Prefix + "deletion-protection"
 
-	// AllowDeletionAnnotation on a protected object, with the object's uid as value, lets it be deleted.
+	// AllowDeletionAnnotation on a protected object has the object's UID. It allows the deletion of the object.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
-	// ConfirmRemovalAnnotation, set on a Placement, ClusterPlacement or MemberCluster to the id in its status.removalHeld,
-	// lets the held removals go. An id is good once.
+	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster has the id in its status.removalHeld.
+	// It confirms the held removals. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
-	// RotateCredentialsAnnotation, set by a user on a MemberCluster to its status.credentials.id, lets the hub replace
-	// these credentials by new ones and revoke them. It has no effect on the new ones.
+	// RotateCredentialsAnnotation on a MemberCluster has its status.credentials.id. A user sets it. The hub then
+	// replaces and revokes these credentials. New credentials have another id.
 	RotateCredentialsAnnotation = Prefix + "rotate-credentials"
 
-	// CredentialsRevokedAnnotation on the Secret with the kubeconfig of a cluster that has left says that the hub has
-	// revoked its token there ("true"), or why it has not.
+	// CredentialsRevokedAnnotation is on the kubeconfig Secret of a cluster that has left. "true" means that the hub
+	// has revoked its token. Another value is the reason why the token was not revoked.
 	CredentialsRevokedAnnotation = Prefix + "credentials-revoked"
 
-	// TokenOfAnnotation on a Secret of a member that a token is bound to has the UID of the namespace kube-system of the
-	// hub that the token is for.
+	// TokenOfAnnotation is on a Secret of a member that a token is bound to. Its value is the UID of the namespace
+	// kube-system of the hub that uses the token.
 	TokenOfAnnotation = Prefix + "token-of"
 
-	// ManagedByLabel with the value ManagedByHansectl is on what hansectl makes. The hub writes only to kubeconfig Secrets
-	// that have it.
+	// ManagedByLabel with the value ManagedByHansectl is on all objects that hansectl creates. The hub writes only to
+	// kubeconfig Secrets with this label.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
@@ -79,16 +81,17 @@ const (
 	// VersionLabel on the Lease hanse-hub is the version of the replica that leads.
 	VersionLabel = "app.kubernetes.io/version"
 
-	// WithdrawFinalizer is on bindings and MemberClusters only: it holds them until the members have confirmed.
+	// WithdrawFinalizer is on bindings and MemberClusters. It delays their deletion until the members have confirmed
+	// the withdrawals.
 	WithdrawFinalizer = Prefix + "withdraw"
 
-	// FieldManager owns what the hub applies to members.
+	// FieldManager is the field manager of the hub on members.
 	FieldManager = "hanse"
 
-	// StatusFieldManager owns what the hub writes to the status of a hub object.
+	// StatusFieldManager is the field manager of the hub for the status of hub objects.
 	StatusFieldManager = "hanse-status"
 
-	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer, see
+	// UnreachableTaint is the key of the taints that the hub sets on a cluster that does not answer. See
 	// MemberClusterStatus.Taints.
 	UnreachableTaint = Prefix + "unreachable"
 

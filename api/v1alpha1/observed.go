@@ -10,13 +10,13 @@ const (
 	// ObservedWithin is the greatest age of status.lastObservedTime of a MemberCluster while its watches deliver and a
 	// hub runs. An older time means that the cluster is not observed.
 	ObservedWithin = time.Minute
-	// OfferAbandonAfter is how long a cluster has not been observed before messages offer to give up what it holds. That
-	// leaves copies behind for good, and most outages end sooner.
+	// OfferAbandonAfter is how long a cluster must be unobserved before messages offer to abandon its copies. Abandoned
+	// copies stay on the cluster for ever, and most outages end sooner.
 	OfferAbandonAfter = time.Hour
 )
 
-// MayBeLost says whether the cluster has not been observed for so long that messages may offer to give it up. For a
-// cluster that never was observed, the time begins with the last transition of its condition Ready.
+// MayBeLost reports whether the cluster has been unobserved for OfferAbandonAfter. For a cluster that was never
+// observed, the time starts at the last transition of its condition Ready.
 func (c *MemberCluster) MayBeLost(now time.Time) bool {
 	since := c.CreationTimestamp.Time
 	if ready := meta.FindStatusCondition(c.Status.Conditions, ConditionReady); ready != nil {

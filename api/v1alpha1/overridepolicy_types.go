@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// OverridePolicy says how the selected objects of its namespace differ in which clusters.
+// OverridePolicy changes the selected objects of its namespace for some clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,11 +22,11 @@ type OverridePolicy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which objects differ where.
+	// spec selects the objects and sets the changes.
 	// +required
 	Spec OverridePolicySpec `json:"spec"`
 
-	// status says what the rules match.
+	// status counts the objects and clusters that the rules match.
 	// +optional
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
@@ -40,8 +40,8 @@ type OverridePolicyList struct {
 	Items           []OverridePolicy `json:"items"`
 }
 
-// ClusterOverridePolicy says how selected cluster-scoped objects differ, and, with a namespaceSelector, namespaced
-// ones.
+// ClusterOverridePolicy changes the selected cluster-scoped objects for some clusters. With a namespaceSelector, it
+// also changes namespaced objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -55,11 +55,11 @@ type ClusterOverridePolicy struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which objects differ where.
+	// spec selects the objects and sets the changes.
 	// +required
 	Spec ClusterOverridePolicySpec `json:"spec"`
 
-	// status says what the rules match.
+	// status counts the objects and clusters that the rules match.
 	// +optional
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
@@ -78,9 +78,9 @@ type ClusterOverridePolicyList struct {
 type Tier string
 
 const (
-	// TierBaseline comes before OverridePolicies, which may change what it set.
+	// TierBaseline comes before OverridePolicies, which may change the same paths.
 	TierBaseline Tier = "Baseline"
-	// TierAdmin comes after OverridePolicies; a path set by it cannot be changed by them.
+	// TierAdmin comes after OverridePolicies, which cannot change the same paths.
 	TierAdmin Tier = "Admin"
 	// TierNamespaced is the stage of OverridePolicies. It is not a value of spec.tier.
 	TierNamespaced Tier = "Namespaced"
@@ -90,18 +90,18 @@ const (
 type ClusterOverridePolicySpec struct {
 	OverridePolicySpec `json:",inline"`
 
-	// tier is Baseline (before OverridePolicies) or Admin (after them, final). Default Baseline.
+	// tier Baseline is applied before OverridePolicies. Admin is applied after them and wins. Default Baseline.
 	// +optional
 	// +kubebuilder:default=Baseline
 	Tier Tier `json:"tier,omitempty"`
 
-	// namespaceSelector selects the namespaces whose objects are meant as well. Unset: cluster-scoped objects only.
-	// {}: every namespace but kube-* and hanse-system.
+	// namespaceSelector selects namespaces; objects in them are selected, too. Unset: cluster-scoped objects only. {}:
+	// every namespace except kube-* and hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// OverridePolicySpec says how objects differ in which clusters.
+// OverridePolicySpec selects objects and sets their changes for some clusters.
 type OverridePolicySpec struct {
 	// resourceSelectors select hub objects; one match is enough. 1 to 64.
 	// +required
@@ -110,7 +110,7 @@ type OverridePolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// rules in order: at equal rank a later rule wins. 1 to 64, names unique.
+	// rules in order. Between rules of equal rank, the later rule wins. 1 to 64, names unique.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -119,9 +119,8 @@ type OverridePolicySpec struct {
 	Rules []OverrideRule `json:"rules"`
 }
 
-// OverrideRule changes objects in the clusters that it selects, or keeps them away. Whatever the order of the fields, a
-// rule applies images, command, args, env, resources, labels, annotations, mergePatch, patches and edits, in this
-// order.
+// OverrideRule changes objects for the clusters that it selects, or keeps the objects away from these clusters. A rule
+// applies images, command, args, env, resources, labels, annotations, mergePatch, patches and edits, in this order.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
 type OverrideRule struct {
@@ -132,7 +131,7 @@ type OverrideRule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority comes before the topology level in the order of rules; the higher one wins. -1000 to 1000, default 0.
+	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000, default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
@@ -143,55 +142,55 @@ type OverrideRule struct {
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// exclude keeps the objects away from these clusters, and withdraws copies from them. A rule that excludes changes
-	// nothing else. Default false.
+	// exclude true keeps the objects away from these clusters, and withdraws their copies. A rule with exclude has no
+	// other change. Default false.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
-	// images of containers, or of string fields that hold one. At most 32.
+	// images changes images of containers, or string fields that hold an image. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Images []ImageOverride `json:"images,omitempty"`
 
-	// command of containers: the entrypoint. At most 32.
+	// command replaces the command (the entrypoint) of containers. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Command []CommandOverride `json:"command,omitempty"`
 
-	// args of containers. At most 32.
+	// args replaces the arguments of containers. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Args []CommandOverride `json:"args,omitempty"`
 
-	// env of containers: environment variables. At most 32.
+	// env sets and removes environment variables of containers. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Env []EnvOverride `json:"env,omitempty"`
 
-	// resources of containers: requests and limits. At most 32.
+	// resources sets requests and limits of containers. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Resources []ResourcesOverride `json:"resources,omitempty"`
 
-	// labels of the object to set; the others stay. null for a key in metadata.labels of mergePatch removes one. At most
-	// 64, none of hanse.dev.
+	// labels to set on the object. Other labels stay. To remove a label, set it to null in metadata.labels of
+	// mergePatch. At most 64, none of hanse.dev.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations of the object to set; the others stay. null for a key in metadata.annotations of mergePatch removes one.
-	// At most 64, none of hanse.dev.
+	// annotations to set on the object. Other annotations stay. To remove an annotation, set it to null in
+	// metadata.annotations of mergePatch. At most 64, none of hanse.dev.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
@@ -203,16 +202,15 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. At most 64. Where a test is not met the rule is
-	// skipped as a whole, with a reason; tests that come before every other operation look at the object before the rule
-	// changes anything.
+	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, with
+	// a reason. Tests before all other operations see the object as it is before the rule. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Patches []PatchOperation `json:"patches,omitempty"`
 
-	// edits inside string fields that hold YAML or JSON. At most 16.
+	// edits changes YAML or JSON documents in string fields. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -220,14 +218,13 @@ type OverrideRule struct {
 	Edits []StringEdit `json:"edits,omitempty"`
 }
 
-// ContainerTarget says which containers are meant: those of the pod template of a workload (/spec/template/spec, or
-// jobTemplate's), of a Pod, or of any kind that holds a pod template in the same place; or, by a path, one object that
-// has the fields of a container.
+// ContainerTarget selects containers of a Pod or of a pod template at /spec/template/spec or in a jobTemplate, whatever
+// the kind. With a path, it selects one object that has the fields of a container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 type ContainerTarget struct {
-	// containers by name, init containers among them; each must exist. Unset: all containers, and no init container. At
-	// most 32.
+	// containers are names of containers and init containers. Each must exist. Unset: all containers, but no init
+	// container. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -235,23 +232,22 @@ type ContainerTarget struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Containers []string `json:"containers,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to the object whose field is meant, such as /spec for the resources of a
-	// Prometheus. It must exist. Unset: the containers of the pod template.
+	// path is a JSON pointer (RFC 6901) to an object with the fields of a container, such as /spec of a Prometheus. It
+	// must exist. Unset: the containers of the pod template.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path,omitempty"`
 }
 
-// ImageOverride replaces parts of an image. What is not set stays, but that a tag without a digest takes the digest
-// away, and a digest without a tag the tag. An image without a registry is one of docker.io, and without a path there
-// one of docker.io/library.
+// ImageOverride replaces parts of an image. Unset parts stay. Setting only the tag removes the digest, and setting only
+// the digest removes the tag. An image without a registry is in docker.io, and without a path in docker.io/library.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 // +kubebuilder:validation:XValidation:rule="has(self.registry) || has(self.repository) || has(self.tag) || has(self.digest)",message="set at least one of registry, repository, tag and digest"
 type ImageOverride struct {
-	// containers by name, init containers among them; each must exist. Unset: all containers and init containers. At
-	// most 32.
+	// containers are names of containers and init containers. Each must exist. Unset: all containers and init
+	// containers. At most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -266,7 +262,7 @@ type ImageOverride struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path,omitempty"`
 
-	// registry is a host, with a port if need be, such as registry.cn-shanghai.example.com:5000.
+	// registry is a host with an optional port, such as registry.cn-shanghai.example.com:5000.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -291,25 +287,25 @@ type ImageOverride struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// CommandOverride replaces the command, or the args, of containers as a whole.
+// CommandOverride replaces the whole command, or all args, of containers.
 type CommandOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// value is the whole list. Empty: the container runs what its image says. At most 256.
+	// value is the whole list. Empty: the container uses the value of its image. At most 256.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Value []string `json:"value"`
 }
 
-// EnvOverride sets and removes environment variables of containers; the others stay, in their order.
+// EnvOverride sets and removes environment variables of containers. Other variables stay, in their order.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.set) || has(self.remove)",message="set at least one of set and remove"
 type EnvOverride struct {
 	ContainerTarget `json:",inline"`
 
-	// set variables as a container has them: one that is there is replaced as a whole, one that is not is appended. At
-	// most 128, names unique.
+	// set variables, written as in a container. An existing variable is replaced, a new one is appended. At most 128,
+	// names unique.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -317,7 +313,7 @@ type EnvOverride struct {
 	// +kubebuilder:validation:MaxItems=128
 	Set []corev1.EnvVar `json:"set,omitempty"`
 
-	// remove variables by name; one that is not there is as good as removed. At most 128.
+	// remove variables by name. A missing variable is no error. At most 128.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -327,7 +323,7 @@ type EnvOverride struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// ResourcesOverride sets requests and limits of containers by name; the others stay.
+// ResourcesOverride sets requests and limits of containers by resource name. Other requests and limits stay.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.requests) || has(self.limits)",message="set at least one of requests and limits"
 type ResourcesOverride struct {
@@ -346,7 +342,7 @@ type ResourcesOverride struct {
 	Limits map[corev1.ResourceName]resource.Quantity `json:"limits,omitempty"`
 }
 
-// TextFormat is what a string field holds.
+// TextFormat is the format of a document in a string field.
 // +kubebuilder:validation:Enum=YAML;JSON
 type TextFormat string
 
@@ -356,9 +352,9 @@ const (
 	TextJSON TextFormat = "JSON"
 )
 
-// StringEdit changes what a string field holds: one document of YAML or JSON whose root is an object. What is not
-// touched keeps its order, its comments and its way of writing; blank lines and indentation may change. YAML with
-// anchors, aliases or tags is refused. At most 256 KiB.
+// StringEdit changes one YAML or JSON document in a string field. The root of the document is an object. Unchanged
+// parts keep their order, comments and spelling; blank lines and indentation may change. YAML with anchors, aliases or
+// tags is refused. At most 256 KiB.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mergePatch) || has(self.patches)",message="set mergePatch or patches"
 type StringEdit struct {
@@ -372,14 +368,14 @@ type StringEdit struct {
 	// +required
 	Format TextFormat `json:"format"`
 
-	// mergePatch is a JSON merge patch (RFC 7386) of the document, applied before patches.
+	// mergePatch is a JSON merge patch (RFC 7386) for the document, applied before patches.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902) whose paths begin at the root of the document, applied in order. At
-	// most 64. Where a test is not met the whole rule is skipped.
+	// patches are JSON patch operations (RFC 6902), applied in order. Their paths start at the root of the document. If
+	// a test fails, the whole rule is skipped. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -387,9 +383,9 @@ type StringEdit struct {
 	Patches []EditOperation `json:"patches,omitempty"`
 }
 
-// RuleClusters selects clusters for a rule. Everything that is set must hold.
+// RuleClusters selects the clusters that meet all fields that are set.
 type RuleClusters struct {
-	// names of MemberClusters. At most 256.
+	// names of the MemberClusters to select. At most 256.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -397,13 +393,13 @@ type RuleClusters struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names,omitempty"`
 
-	// labelSelector over the labels of MemberClusters and their derived region and zone.
+	// labelSelector selects by the labels of MemberClusters, with their derived region and zone.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL that is true for the clusters that are meant, in the language of Placement's
-	// spec.clusters.expression, over name, labels, region, zone, version and capacity: "semver(version, true).major() == 1
-	// && region.startsWith('eu-')".
+	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 &&
+	// region.startsWith('eu-')". Variables: name, labels, region, zone, version, capacity. The language is that of
+	// clusters.expression of a Placement.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -425,8 +421,8 @@ const (
 )
 
 // PatchOperation is one operation of a JSON patch (RFC 6902). A path that does not exist is an error, except for the
-// last step of add. Neither apiVersion, kind and status of an object can be patched, nor its metadata, except for
-// single labels and annotations that are not the hub's.
+// last step of add. It cannot patch apiVersion, kind, status and metadata of an object. Single labels and annotations
+// can be patched, except the ones of the hub.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
 // +kubebuilder:validation:XValidation:rule="[self.path, has(self.from) && self.op == 'move' ? self.from : self.path].all(p, !(p in ['/', '/apiVersion', '/kind', '/status', '/metadata']) && !p.startsWith('/apiVersion/') && !p.startsWith('/kind/') && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
@@ -449,22 +445,22 @@ type PatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both
-	// it and expression, or has both, makes its rule invalid.
+	// value for add, replace and test: any JSON value except null. Exactly one of value and expression must be set,
+	// otherwise the rule is invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL that makes the value, in place of value, over cluster (name, labels, region, zone, version and
-	// capacity) and object, which is the object before any override.
+	// expression in CEL returns the value. Variables: cluster, with name, labels, region, zone, version and capacity,
+	// and object, which is the object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// EditOperation is one operation of a JSON patch (RFC 6902) on the document that a string field holds.
+// EditOperation is one operation of a JSON patch (RFC 6902) on the document in a string field.
 //
 // +kubebuilder:validation:XValidation:rule="(self.op in ['move', 'copy']) == has(self.from)",message="from goes with move and copy, and only with them"
 type EditOperation struct {
@@ -478,29 +474,29 @@ type EditOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	Path string `json:"path"`
 
-	// from is the source of move and copy, in the document too.
+	// from is the source of move and copy, in the same document.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)+$`
 	From string `json:"from,omitempty"`
 
-	// value for add, replace and test: any JSON value but null, which is as good as no value. An operation that lacks both
-	// it and expression, or has both, makes its rule invalid.
+	// value for add, replace and test: any JSON value except null. Exactly one of value and expression must be set,
+	// otherwise the rule is invalid.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL that makes the value, as in patches of a rule: cluster and object are the same there.
+	// expression in CEL returns the value. Its variables cluster and object are the same as in patches of a rule.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// OverridePolicyStatus says what the rules of a policy match.
+// OverridePolicyStatus counts the objects and clusters that the rules of a policy match.
 type OverridePolicyStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -518,13 +514,13 @@ type OverridePolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RuleStatus says what one rule matches.
+// RuleStatus counts the objects and clusters that one rule matches.
 type RuleStatus struct {
 	// name of the rule.
 	// +required
 	Name string `json:"name"`
 
-	// rank is the rule's place in the order of precedence: stage/priority/topology level/number of requirements, such as
+	// rank is the precedence of the rule: tier/priority/topology level/number of requirements, such as
 	// Namespaced/0/region/1.
 	// +required
 	Rank string `json:"rank"`
@@ -533,8 +529,8 @@ type RuleStatus struct {
 	// +required
 	Objects int32 `json:"objects"`
 
-	// clusters is the number of clusters that hold such an object and that the rule selects; of a rule that excludes, of
-	// all clusters that it selects.
+	// clusters is the number of clusters that the rule selects and that hold such an object. For a rule with exclude,
+	// it is the number of all clusters that the rule selects.
 	// +required
 	Clusters int32 `json:"clusters"`
 }

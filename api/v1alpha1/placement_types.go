@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Placement says to which clusters the selected objects of its namespace go.
+// Placement sends the selected objects of its namespace to clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,11 +22,11 @@ type Placement struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which objects go where.
+	// spec selects the objects and their clusters.
 	// +required
 	Spec PlacementSpec `json:"spec"`
 
-	// status sums up the objects that follow this placement.
+	// status counts the objects that follow this placement.
 	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }
@@ -40,8 +40,8 @@ type PlacementList struct {
 	Items           []Placement `json:"items"`
 }
 
-// ClusterPlacement says to which clusters the selected cluster-scoped objects go, and, with a namespaceSelector,
-// namespaced ones.
+// ClusterPlacement sends the selected cluster-scoped objects to clusters. With a namespaceSelector, it also sends
+// namespaced objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -57,11 +57,11 @@ type ClusterPlacement struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which objects go where.
+	// spec selects the objects and their clusters.
 	// +required
 	Spec ClusterPlacementSpec `json:"spec"`
 
-	// status sums up the objects that follow this placement.
+	// status counts the objects that follow this placement.
 	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }
@@ -79,19 +79,19 @@ type ClusterPlacementList struct {
 type ClusterPlacementSpec struct {
 	PlacementSpec `json:",inline"`
 
-	// namespaceSelector selects the namespaces whose objects are meant as well. Unset: cluster-scoped objects only.
-	// {}: every namespace but kube-* and hanse-system.
+	// namespaceSelector selects namespaces; objects in them are selected, too. Unset: cluster-scoped objects only. {}:
+	// every namespace except kube-* and hanse-system.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// enforced true puts this placement before every Placement and every ClusterPlacement that is not enforced, whatever
-	// their priority. It also takes over the objects that follow one of them, whatever its own preemption. Between
-	// enforced ones, priority and preemption count as ever. Default false.
+	// enforced true makes this placement win over every placement that is not enforced, whatever the priorities. It
+	// also takes over objects that follow such a placement, whatever its preemption. Between enforced placements,
+	// priority and preemption decide. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 }
 
-// PlacementSpec says which objects go to which clusters, and how they are applied, deleted and reported.
+// PlacementSpec selects objects and clusters. It also sets how the objects are applied, deleted and reported.
 type PlacementSpec struct {
 	// resourceSelectors select hub objects; one match is enough. 1 to 64.
 	// +required
@@ -100,21 +100,21 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// priority decides between placements of one scope that select the same object; the higher one wins. -1000 to 1000,
-	// default 0.
+	// priority decides between placements of one scope that select the same object: the higher number wins. -1000 to
+	// 1000, default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// preemption says whether this placement takes over objects that follow another one. Default Never.
+	// preemption Always takes over objects that follow another placement. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Preemption Preemption `json:"preemption,omitempty"`
 
-	// hubExecution Allowed also places kinds that the hub itself acts on (RBAC, quotas, admission configurations,
-	// and workloads on a hub that runs them). Default Refused.
+	// hubExecution Allowed also places kinds that the hub itself acts on. These are RBAC, quotas, admission
+	// configurations, and workloads if the hub runs workloads. Default Refused.
 	// +optional
 	// +kubebuilder:default=Refused
 	HubExecution HubExecution `json:"hubExecution,omitempty"`
@@ -123,78 +123,80 @@ type PlacementSpec struct {
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
-	// spread says how many of the selected clusters hold an object, and which. Unset: all that can.
+	// spread sets how many of the selected clusters hold an object, and which. Unset: every selected cluster that can
+	// take the object.
 	// +optional
 	Spread *SpreadPolicy `json:"spread,omitempty"`
 
-	// replicas says whether each cluster gets all replicas or a share of them.
+	// replicas sets whether each cluster gets all replicas or a share of the replicas.
 	// +optional
 	// +kubebuilder:default={}
 	Replicas ReplicasPolicy `json:"replicas,omitempty"`
 
-	// apply says how objects are written to members.
+	// apply sets how objects are written to members.
 	// +optional
 	// +kubebuilder:default={}
 	Apply ApplyPolicy `json:"apply,omitempty"`
 
-	// deletion says what becomes of member objects.
+	// deletion sets whether copies on members are deleted or orphaned.
 	// +optional
 	// +kubebuilder:default={}
 	Deletion DeletionPolicy `json:"deletion,omitempty"`
 
-	// removalLimit is how many copies of its objects may be deleted at once because clusters lose them: if more are to go,
-	// all stay until a user confirms it. Unset: the limit of the hub's chart, by default 5 copies or 20 percent, the
-	// larger one.
+	// removalLimit is the number of copies that may be deleted at once when clusters are no longer selected. If more
+	// copies would be deleted, all copies stay until a user confirms the removal. Unset: the limit of the hub's chart.
+	// Its default is 5 copies or 20 percent, whichever is larger.
 	// +optional
 	RemovalLimit *RemovalLimit `json:"removalLimit,omitempty"`
 
-	// allowEmpty says that objects may lose their last copy without a confirmation. Default false: the last copy of an
-	// object stays until a user confirms it.
+	// allowEmpty true lets objects lose their last copy without a confirmation. Default false: the last copy of an
+	// object stays until a user confirms the removal.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// failover says what becomes of an object whose cluster does not answer. Unset: it stays where it is.
+	// failover sets whether an object moves if its cluster does not answer. Unset: the object stays on the cluster.
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
 
-	// suspend stops parts of the work; what runs on members stays as it is.
+	// suspend stops decisions or writes. Copies on members stay as they are.
 	// +optional
 	// +kubebuilder:default={}
 	Suspend SuspendPolicy `json:"suspend,omitempty"`
 
-	// statusAggregation says how copies are judged, how their statuses are merged, and where the merged status goes.
+	// statusAggregation sets how the health of copies is judged, and how and where their statuses are merged.
 	// +optional
 	// +kubebuilder:default={}
 	StatusAggregation StatusAggregation `json:"statusAggregation,omitempty"`
 }
 
-// Preemption says whether a placement takes objects from another one.
+// Preemption sets whether a placement takes over objects from another placement.
 // +kubebuilder:validation:Enum=Never;Always
 type Preemption string
 
 const (
-	// PreemptionNever leaves an object with the placement it follows.
+	// PreemptionNever leaves an object with the placement that it follows.
 	PreemptionNever Preemption = "Never"
 	// PreemptionAlways takes an object over if this placement comes first in the order of precedence.
 	PreemptionAlways Preemption = "Always"
 )
 
-// HubExecution says whether kinds that the hub would run may be placed.
+// HubExecution sets whether kinds that the hub itself acts on are placed.
 // +kubebuilder:validation:Enum=Refused;Allowed
 type HubExecution string
 
 const (
-	// HubExecutionRefused places no kind that the hub itself would run.
+	// HubExecutionRefused places no kind that the hub itself acts on.
 	HubExecutionRefused HubExecution = "Refused"
-	// HubExecutionAllowed places them; they take effect on the hub, too.
+	// HubExecutionAllowed places such kinds. Their objects take effect on the hub, too.
 	HubExecutionAllowed HubExecution = "Allowed"
 )
 
-// ClusterSelection selects clusters. Everything that is set must hold; excludedNames subtracts.
+// ClusterSelection selects the clusters that meet all fields that are set. excludedNames removes clusters from the
+// selection.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector) || has(self.expression)",message="set names, labelSelector or expression; 'labelSelector: {}' selects every cluster"
 type ClusterSelection struct {
-	// names of MemberClusters. At most 1000.
+	// names of the MemberClusters to select. At most 1000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -202,119 +204,125 @@ type ClusterSelection struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names,omitempty"`
 
-	// excludedNames of MemberClusters. At most 1000.
+	// excludedNames are names of MemberClusters that are never selected. At most 1000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	ExcludedNames []string `json:"excludedNames,omitempty"`
 
-	// labelSelector over the labels of MemberClusters and their derived region and zone. {} selects every cluster.
+	// labelSelector selects by the labels of MemberClusters, with their derived region and zone. {} selects every
+	// cluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL that is true for the clusters that are meant, over name, labels, annotations, region, zone,
-	// version, capacity, allocatable, nodes and servedKinds, with the libraries of Kubernetes: "semver(version,
-	// true).major() == 1 && nodes.ready >= 3". One that reads only name, labels, annotations, region and zone takes the
-	// object away from clusters for which it turns false; any other only keeps new objects away.
+	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 && nodes.ready >= 3".
+	// Variables: name, labels, annotations, region, zone, version, capacity, allocatable, nodes, servedKinds. The CEL
+	// libraries of Kubernetes are available. If the expression turns false for a cluster, the cluster gets no new
+	// objects. It also loses the objects that it holds if the expression reads only name, labels, annotations, region
+	// and zone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
-	// tolerations of cluster taints, as for pods. With tolerationSeconds a NoExecute taint is tolerated for so long after
-	// its timeAdded, and new objects keep away from it; of several the shortest counts. hanse.dev/unreachable is tolerated
-	// as failover says, unless a toleration names that key. At most 32.
+	// tolerations of cluster taints, as for pods. tolerationSeconds limits how long a NoExecute taint is tolerated
+	// after its timeAdded; the shortest limit counts. During that time, the cluster gets no new objects. The taint
+	// hanse.dev/unreachable is tolerated as failover says, unless a toleration names its key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Adoption says what to do about an object that exists on the member and is not the hub's.
+// Adoption sets what happens to an object that exists on the member and does not belong to the hub.
 // +kubebuilder:validation:Enum=Never;IfNoDiff;Always
 type Adoption string
 
 const (
 	// AdoptionNever leaves the object alone and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
-	// AdoptionIfNoDiff takes the object over if a dry run shows that the rendered object could take its place and change
-	// nothing but Hanse's marks, unless another hub owns it or it is a Secret, whose values are not compared.
+	// AdoptionIfNoDiff takes the object over if a dry run shows that only Hanse's marks would change. It takes over no
+	// Secret, and no object of another hub.
 	AdoptionIfNoDiff Adoption = "IfNoDiff"
 	// AdoptionAlways takes the object over, unless another hub owns it.
 	AdoptionAlways Adoption = "Always"
 )
 
-// FieldConflict says what to do about a field of ours that another manager changed.
+// FieldConflict sets what happens if another manager changed a field that the hub set.
 // +kubebuilder:validation:Enum=Take;Report
 type FieldConflict string
 
 const (
 	// FieldConflictTake sets the field back.
 	FieldConflictTake FieldConflict = "Take"
-	// FieldConflictReport leaves the object as it is and reports FieldConflict.
+	// FieldConflictReport leaves the object unchanged and reports FieldConflict.
 	FieldConflictReport FieldConflict = "Report"
 )
 
-// ApplyMode says whether members are written at all.
+// ApplyMode sets whether the hub writes to members.
 // +kubebuilder:validation:Enum=Enforce;ReportOnly
 type ApplyMode string
 
 const (
 	// ApplyEnforce writes to members.
 	ApplyEnforce ApplyMode = "Enforce"
-	// ApplyReportOnly writes nothing to members and reports what would be changed.
+	// ApplyReportOnly writes nothing to members and reports the fields that would change.
 	ApplyReportOnly ApplyMode = "ReportOnly"
 )
 
-// UnknownFields says what to do about fields that a member's schema of the kind does not have.
+// UnknownFields sets what happens to fields that are missing in the member's schema of the kind.
 // +kubebuilder:validation:Enum=Reject;Drop
 type UnknownFields string
 
 const (
-	// UnknownFieldsReject leaves the member's object as it is and reports FieldsNotServed.
+	// UnknownFieldsReject leaves the member's object unchanged and reports FieldsNotServed.
 	UnknownFieldsReject UnknownFields = "Reject"
-	// UnknownFieldsDrop sends the object without them and says which.
+	// UnknownFieldsDrop sends the object without the unknown fields and reports the fields.
 	UnknownFieldsDrop UnknownFields = "Drop"
 )
 
-// Recreate says whether a copy that vanished from a member is made anew.
+// Recreate sets whether the hub creates a copy again that was deleted on a member.
 // +kubebuilder:validation:Enum=Always;UntilCompleted;Never
 type Recreate string
 
 const (
-	// RecreateAlways makes it anew.
+	// RecreateAlways creates the copy again.
 	RecreateAlways Recreate = "Always"
-	// RecreateUntilCompleted makes it anew unless it runs to completion, such as a Job, and was seen complete or failed.
+	// RecreateUntilCompleted creates the copy again, unless it runs to completion, such as a Job, and has completed or
+	// failed.
 	RecreateUntilCompleted Recreate = "UntilCompleted"
-	// RecreateNever leaves it away until the object changes.
+	// RecreateNever creates the copy again only when the hub object changes.
 	RecreateNever Recreate = "Never"
 )
 
-// ApplyPolicy says how objects are written to members.
+// ApplyPolicy sets how objects are written to members.
 type ApplyPolicy struct {
-	// mode ReportOnly writes nothing to members and reports what would be changed. Default Enforce.
+	// mode ReportOnly writes nothing to members and reports the fields that would change. Default Enforce.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode ApplyMode `json:"mode,omitempty"`
 
-	// adoption of an object that is already there. Default Never.
+	// adoption sets whether the hub takes over an object that already exists on a member. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Adoption Adoption `json:"adoption,omitempty"`
 
-	// fieldConflict is what happens to a field of ours that another manager changed. Default Take.
+	// fieldConflict Take sets a field back that another manager changed. Report leaves the object unchanged and reports
+	// the conflict. Default Take.
 	// +optional
 	// +kubebuilder:default=Take
 	FieldConflict FieldConflict `json:"fieldConflict,omitempty"`
 
-	// unknownFields is what happens to fields that the member's schema of the kind does not have. Default Reject.
+	// unknownFields Reject does not write an object with fields that the member's schema does not have. Drop writes the
+	// object without the fields. Default Reject.
 	// +optional
 	// +kubebuilder:default=Reject
 	UnknownFields UnknownFields `json:"unknownFields,omitempty"`
 
-	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas, that are set when the object is
-	// made and left to the member from then on. They name keys of objects only, not places in lists. At most 32.
+	// memberOwnedFields are JSON pointers (RFC 6901) to fields, such as /spec/replicas. The hub sets these fields when
+	// it creates the copy, and never changes them afterwards. A pointer names keys of objects, not items of lists. At
+	// most 32.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -323,19 +331,18 @@ type ApplyPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !(p in ['/apiVersion', '/kind', '/metadata', '/status', '/spec']) && !p.startsWith('/status/') && (!p.startsWith('/metadata/') || p.startsWith('/metadata/labels/') || p.startsWith('/metadata/annotations/')))",message="name fields of the object such as /spec/replicas, not apiVersion, kind, status, all of spec, or metadata other than single labels and annotations"
 	MemberOwnedFields []string `json:"memberOwnedFields,omitempty"`
 
-	// recreate is whether a copy that vanished from a member is made anew. Default UntilCompleted.
+	// recreate sets whether the hub creates a copy again that was deleted on a member. Default UntilCompleted.
 	// +optional
 	// +kubebuilder:default=UntilCompleted
 	Recreate Recreate `json:"recreate,omitempty"`
 
-	// createNamespace makes a missing namespace on the member. Default true.
+	// createNamespace true creates a missing namespace on the member. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 }
 
-// DeletionPolicy says what becomes of member objects. CustomResourceDefinitions and Namespaces default to Orphan in the
-// first two fields.
+// DeletionPolicy sets whether copies on members are deleted or orphaned.
 type DeletionPolicy struct {
 	// whenDeleted applies when the hub object is deleted. Default Delete; Orphan for CustomResourceDefinitions and
 	// Namespaces.
@@ -347,49 +354,48 @@ type DeletionPolicy struct {
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
 
-	// adopted is what becomes of a copy that was on the member before Hanse took it over, where another field or
-	// leave.policy of the MemberCluster says Delete. Default Orphan.
+	// adopted Orphan leaves adopted copies on the member, even where another field or leave.policy says Delete. An
+	// adopted copy existed on the member before the hub took it over. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Adopted RemovalPolicy `json:"adopted,omitempty"`
 
-	// propagationPolicy of deletes on members. Default Background.
+	// propagationPolicy of delete requests to members. Default Background.
 	// +optional
 	// +kubebuilder:default=Background
 	// +kubebuilder:validation:Enum=Background;Foreground
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
 }
 
-// RemovalLimit is the number of copies that may be deleted at once: the larger one of both.
+// RemovalLimit is the number of copies that may be deleted at once. The larger of the two limits counts.
 type RemovalLimit struct {
-	// copies that may go at once, even if they are a larger share than percent. 0 to 1000000. Unset: guard.copies of the
-	// hub's chart.
+	// copies is the number of copies that may be deleted at once, even if percent allows fewer. 0 to 1000000. Unset:
+	// guard.copies of the hub's chart.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Copies *int32 `json:"copies,omitempty"`
 
-	// percent of all copies that may go at once. 0 to 100. Unset: guard.percent of the hub's chart.
+	// percent of all copies that may be deleted at once. 0 to 100. Unset: guard.percent of the hub's chart.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percent *int32 `json:"percent,omitempty"`
 }
 
-// RemovalHeld sums up the copies that are to be deleted and stay until a user confirms the removal.
+// RemovalHeld describes the copies that stay until a user confirms their removal.
 type RemovalHeld struct {
-	// id confirms this removal: set the annotation hanse.dev/confirm-removal to it. It is good once. It covers the
-	// clusters and reasons that are shown here, and at most a tenth more copies.
+	// id of this removal. To confirm the removal, set the annotation hanse.dev/confirm-removal to the id. An id is
+	// valid once. It covers the clusters and reasons that are shown here, and at most a tenth more copies.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
 
-	// since is when the first of these removals was held.
+	// since is the time at which the first of these removals was held.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// causes say why the copies are to go, one for each reason, such as "NotSelected: label tier prdo is not in [prod]".
-	// At most 10.
+	// causes of the removal, one for each reason, such as "NotSelected: label tier prdo is not in [prod]". At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -403,34 +409,34 @@ type RemovalHeld struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
 
-	// copies that would go.
+	// copies is the number of copies that would be deleted.
 	// +required
 	Copies int32 `json:"copies"`
 }
 
-// FailoverPolicy says what becomes of an object whose cluster does not answer.
+// FailoverPolicy sets whether an object moves if its cluster does not answer.
 type FailoverPolicy struct {
-	// evictAfterSeconds is for how long the taint hanse.dev/unreachable:NoExecute is tolerated, which a cluster gets when
-	// it has not answered for the hub's grace period. After that another cluster takes its place, or the others its share
-	// of the replicas. The copy on it is withdrawn only when the cluster answers again and the replacement is Healthy. 0
-	// to 604800. Unset: for ever.
+	// evictAfterSeconds is how long an object tolerates the taint hanse.dev/unreachable:NoExecute of its cluster. A
+	// cluster gets that taint when it has not answered for the hub's grace period. After that time, other clusters take
+	// over the object or its share of the replicas. The old copy is withdrawn only when its cluster answers again and
+	// the replacement is Healthy. 0 to 604800. Unset: for ever.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	EvictAfterSeconds *int32 `json:"evictAfterSeconds,omitempty"`
 }
 
-// SuspendPolicy stops parts of the work.
+// SuspendPolicy stops decisions or writes.
 type SuspendPolicy struct {
-	// scheduling keeps every decision as it is. Default false.
+	// scheduling true keeps every decision as it is. Default false.
 	// +optional
 	Scheduling bool `json:"scheduling,omitempty"`
 
-	// dispatching writes nothing to any member. Default false.
+	// dispatching true writes nothing to any member. Default false.
 	// +optional
 	Dispatching bool `json:"dispatching,omitempty"`
 
-	// clusters to which nothing is written. At most 1000.
+	// clusters to which the hub writes nothing. At most 1000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
@@ -438,9 +444,9 @@ type SuspendPolicy struct {
 	Clusters []string `json:"clusters,omitempty"`
 }
 
-// PlacementStatus sums up the objects that follow a placement.
+// PlacementStatus counts the objects that follow a placement.
 type PlacementStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -449,24 +455,24 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
 
-	// selectedClusters is the number of clusters that hold at least one of them.
+	// selectedClusters is the number of clusters that hold at least one of these objects.
 	// +optional
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is the time of the oldest observation that these numbers and conditions rest on. It belongs to
-	// the target cluster that has been away the longest. Unset while no target cluster is away.
+	// oldestObservedTime is the time of the oldest observation in these numbers and conditions. It is from the target
+	// cluster that has not answered for the longest time. Unset while all target clusters answer.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 
-	// topology sums up the copies of these objects by region, sorted by name. At most 100 regions are listed.
+	// topology counts the copies of these objects by region, sorted by name. At most 100 regions.
 	// +optional
 	// +listType=map
 	// +listMapKey=region
 	// +kubebuilder:validation:MaxItems=100
 	Topology []RegionSummary `json:"topology,omitempty"`
 
-	// removalHeld sums up the copies that are to go and stay until a user confirms the removal. Unset if there are none.
+	// removalHeld describes the copies that stay until a user confirms their removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
@@ -480,37 +486,37 @@ type PlacementStatus struct {
 // MostRegions bounds PlacementStatus.Topology.
 const MostRegions = 100
 
-// RegionSummary sums up the copies in one region.
+// RegionSummary counts the copies in one region.
 type RegionSummary struct {
-	// region of the clusters; empty for those that have none.
+	// region of the clusters. Empty for clusters without a region.
 	// +required
 	Region string `json:"region"`
 
-	// desired is the number of copies that there shall be: one for each object and cluster.
+	// desired is the number of desired copies: one for each object and cluster.
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
 
-	// applied is the number of those that are as is desired now.
+	// applied is the number of copies that have the desired content.
 	// +optional
 	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
 
-	// healthy is the number of those that are healthy.
+	// healthy is the number of healthy copies.
 	// +optional
 	// +kubebuilder:default=0
 	Healthy int32 `json:"healthy"`
 
-	// unknown is the number of those whose cluster is away or has not reported yet.
+	// unknown is the number of copies whose cluster does not answer or has not reported yet.
 	// +optional
 	// +kubebuilder:default=0
 	Unknown int32 `json:"unknown"`
 
-	// replicas of all copies that report such a number, as last known. Unset if none does.
+	// replicas is the sum of the last known replicas of all copies. Unset if no copy reports replicas.
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
 
-	// readyReplicas is how many of the replicas are ready, as last known. Unset if no copy says so.
+	// readyReplicas is the sum of the last known ready replicas of all copies. Unset if no copy reports ready replicas.
 	// +optional
 	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }

@@ -2,44 +2,44 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// ReplicasType says whether every cluster gets all replicas.
+// ReplicasType sets whether every cluster gets all replicas.
 // +kubebuilder:validation:Enum=Duplicate;Divide
 type ReplicasType string
 
 const (
-	// ReplicasDuplicate sends the number of replicas as it is to every cluster.
+	// ReplicasDuplicate sends the same number of replicas to every cluster.
 	ReplicasDuplicate ReplicasType = "Duplicate"
 	// ReplicasDivide divides the number of replicas between the clusters.
 	ReplicasDivide ReplicasType = "Divide"
 )
 
-// ReplicasPolicy says how many replicas each cluster gets.
+// ReplicasPolicy sets how many replicas each cluster gets.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'Divide' || !has(self.path) && !has(self.requests) && !has(self.divide)",message="path, requests and divide are for type Divide"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || has(self.divide) && self.divide.by in ['Capacity', 'Pack']",message="requests are for divide.by Capacity and Pack"
 type ReplicasPolicy struct {
-	// type Duplicate sends the number of replicas as it is to every cluster, Divide gives each cluster a share of it.
-	// Default Duplicate.
+	// type Duplicate sends the same number of replicas to every cluster. Divide gives each cluster a share of the
+	// number. Default Duplicate.
 	// +optional
 	// +kubebuilder:default=Duplicate
 	Type ReplicasType `json:"type,omitempty"`
 
-	// path is the JSON pointer (RFC 6901) to the number that is divided. Unset: /spec/replicas of a Deployment or
-	// ReplicaSet, and /spec/completions of a Job, or /spec/parallelism of one without completions. Required for every
-	// other kind.
+	// path is the JSON pointer (RFC 6901) to the number that is divided. Unset for a Deployment or ReplicaSet:
+	// /spec/replicas. Unset for a Job: /spec/completions, or /spec/parallelism if the Job has no completions. Required
+	// for every other kind.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+){2,}$`
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/metadata/') && !self.startsWith('/status/')",message="name a number of the object's spec, such as /spec/replicas, not metadata or status"
 	Path string `json:"path,omitempty"`
 
-	// requests are what one replica asks of a cluster, for divide.by Capacity and Pack. Unset: what the pod template at
-	// /spec/template requests. One pod is added unless pods are named. At most 16.
+	// requests are the resources that one replica needs, for divide.by Capacity and Pack. Unset: the requests of the
+	// pod template at /spec/template. Unless requests names pods, one pod is added. At most 16.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self) <= 16",message="name at most 16 resources"
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
-	// divide says how. Unset: equal shares.
+	// divide sets how the replicas are divided. Unset: equal shares.
 	// +optional
 	Divide *DividePolicy `json:"divide,omitempty"`
 }
@@ -59,7 +59,7 @@ const (
 	DivideByKubeFed DivideBy = "KubeFed"
 )
 
-// DividePolicy says how replicas are divided.
+// DividePolicy sets how replicas are divided.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.by in ['Weight', 'KubeFed']",message="weights are for by Weight and KubeFed"
 // +kubebuilder:validation:XValidation:rule="!has(self.rebalance) || self.by == 'KubeFed'",message="rebalance is for by KubeFed"
@@ -69,60 +69,60 @@ type DividePolicy struct {
 	// +kubebuilder:default=Weight
 	By DivideBy `json:"by,omitempty"`
 
-	// weights of clusters; the first entry that selects a cluster counts, and a cluster that none selects has the
-	// weight 0. Unset: every cluster has the same weight. 1 to 64.
+	// weights of clusters. The first entry that selects a cluster counts. A cluster that no entry selects has weight 0.
+	// Unset: every cluster has the same weight. 1 to 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Weights []ReplicaWeight `json:"weights,omitempty"`
 
-	// limits of the share of a cluster; the first entry that selects it counts. At most 64.
+	// limits of the share of a cluster. The first entry that selects the cluster counts. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Limits []ReplicaLimit `json:"limits,omitempty"`
 
-	// rebalance moves replicas that a cluster already has to where the weights want them. Default false. For KubeFed only:
-	// the other ways always do, and move as few as they can.
+	// rebalance true also moves running replicas, so that the shares follow the weights. Default false. For KubeFed
+	// only: the other ways always rebalance, and move as few replicas as possible.
 	// +optional
 	Rebalance *bool `json:"rebalance,omitempty"`
 }
 
 // ReplicaWeight is the weight of some clusters.
 type ReplicaWeight struct {
-	// clusters that have this weight. Unset: every cluster.
+	// clusters with this weight. Unset: every cluster.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// weight of each of them. 0 to 1000000; one with 0 gets no more than its minReplicas.
+	// weight of each of these clusters. 0 to 1000000. A cluster with weight 0 gets no more than its minReplicas.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Weight int32 `json:"weight"`
 }
 
-// ReplicaLimit bounds the share of some clusters.
+// ReplicaLimit limits the share of some clusters.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minReplicas) || has(self.maxReplicas)",message="set minReplicas or maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be more than maxReplicas"
 type ReplicaLimit struct {
-	// clusters that are bounded. Unset: every cluster.
+	// clusters with these limits. Unset: every cluster.
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// minReplicas of each of them, as far as there are enough for all. Default 0.
+	// minReplicas of each of these clusters, as far as there are enough replicas. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// maxReplicas of each of them. Unset: no limit.
+	// maxReplicas of each of these clusters. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 }
 
-// Division says what the replicas of a binding's clusters are shares of.
+// Division describes the number that the clusters of a binding share.
 type Division struct {
 	// path is the JSON pointer to the number that was divided, such as /spec/replicas.
 	// +required
@@ -130,17 +130,17 @@ type Division struct {
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// termsHash is one of how the placement divides and of what one replica asks for. Set for Capacity and Pack: while it
-	// is the same, shares that add up outlast what clusters offer for a moment only.
+	// termsHash is a hash of replicas in the placement and of the requests of one replica. Set for Capacity and Pack.
+	// While the hash is unchanged, a short change of capacity moves no replicas.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TermsHash string `json:"termsHash,omitempty"`
 }
 
-// Divides says whether clusters get shares.
+// Divides reports whether clusters get shares.
 func (r *ReplicasPolicy) Divides() bool { return r.Type == ReplicasDivide }
 
-// Way is how replicas are divided, with what holds if nothing is said.
+// Way returns how replicas are divided, with the defaults.
 func (r *ReplicasPolicy) Way() DividePolicy {
 	way := DividePolicy{By: DivideByWeight}
 	if r.Divide != nil {

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ResourceBinding is the hub's decision for one federated object and what its clusters report. Only the hub writes it.
+// ResourceBinding holds the hub's decision for one federated object and the reports of its clusters. Only the hub
+// writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,15 +27,15 @@ type ResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep
-	// a list of the fields.
+	// Spec and status are atomic, because only the hub writes them. A write is cheaper if the API server tracks no
+	// fields.
 
 	// spec is the decision.
 	// +required
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status is what the clusters report.
+	// status holds the reports of the clusters.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -68,15 +69,15 @@ type ClusterResourceBinding struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec and status are atomic: the hub alone writes them, and each write costs its API server less if it need not keep
-	// a list of the fields.
+	// Spec and status are atomic, because only the hub writes them. A write is cheaper if the API server tracks no
+	// fields.
 
 	// spec is the decision.
 	// +required
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status is what the clusters report.
+	// status holds the reports of the clusters.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -102,15 +103,15 @@ type BindingSpec struct {
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
-	// division says what the replicas of the clusters are shares of. Unset: every cluster gets the object's own number.
+	// division describes the number that the clusters share. Unset: every cluster gets the number of the object.
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
-	// The rules of targets are one of their list: evaluated for each of them they cost an API server far more, at every
-	// write of the status, too.
+	// One rule on the list checks all targets. A rule on each target costs an API server far more, also at every write
+	// of the status.
 
-	// clusters are the decision's targets. A cluster whose place others take is Evicting until they are Healthy; one that
-	// is to lose the object is Absent; a missing entry deletes nothing.
+	// clusters are the targets of the decision. A cluster is Evicting until its replacements are Healthy, and Absent if
+	// it shall lose the object. A missing entry deletes nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -140,7 +141,7 @@ type ObjectReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// uid of the hub object. It changes if the object was deleted and made again.
+	// uid of the hub object. It changes if the object is deleted and created again.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
@@ -166,22 +167,22 @@ type PlacementReference struct {
 	// +required
 	UID types.UID `json:"uid"`
 
-	// generation of the placement at which the decision was last changed.
+	// generation of the placement when the decision last changed.
 	// +required
 	Generation int64 `json:"generation"`
 }
 
-// TargetState says whether a cluster shall hold the object.
+// TargetState is the state that the decision wants on a cluster.
 // +kubebuilder:validation:Enum=Present;Evicting;Absent
 type TargetState string
 
 const (
 	// TargetPresent means that the cluster shall hold the object.
 	TargetPresent TargetState = "Present"
-	// TargetEvicting means that others take the place of the cluster. The copy that it may hold is kept up to date and no
-	// longer counted, and is withdrawn when the cluster answers and its replacements are Healthy.
+	// TargetEvicting means that other clusters replace the cluster. Its copy is kept up to date, but not counted. The
+	// copy is withdrawn when the cluster answers and its replacements are Healthy.
 	TargetEvicting TargetState = "Evicting"
-	// TargetAbsent means that the object is to be withdrawn from the cluster.
+	// TargetAbsent means that the object is withdrawn from the cluster.
 	TargetAbsent TargetState = "Absent"
 )
 
@@ -196,12 +197,13 @@ type BindingTarget struct {
 	// +required
 	State TargetState `json:"state"`
 
-	// replicas is the share of this cluster if the object's replicas are divided; of one that is Evicting, what it had.
+	// replicas is the share of this cluster if the object's replicas are divided. If the state is Evicting, it is the
+	// share that the cluster had.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// removal is set if state is Present only because the removal of the copy is held until a user confirms the removal.
+	// removal is set if the cluster keeps its copy only until a user confirms the removal. Then state is Present.
 	// +optional
 	Removal *HeldRemoval `json:"removal,omitempty"`
 
@@ -214,31 +216,31 @@ type BindingTarget struct {
 	Evicting *Eviction `json:"evicting,omitempty"`
 }
 
-// HeldRemoval says why a copy is to go that stays for now.
+// HeldRemoval describes the removal of a copy that stays until a user confirms the removal.
 type HeldRemoval struct {
 	// reason in CamelCase, such as NotSelected.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// since is when the removal was held.
+	// since is the time at which the removal was held.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// policy is what becomes of the copy once the removal is confirmed.
+	// policy for the copy when the removal is confirmed: Delete or Orphan.
 	// +required
 	Policy RemovalPolicy `json:"policy"`
 }
 
-// Eviction says why a cluster's place is taken, and by whom.
+// Eviction says why a cluster is replaced, and by which clusters.
 type Eviction struct {
 	// reason is Evicted (the cluster did not answer) or Drained.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all with state Present. At
-	// most 100.
+	// replacements are the clusters that must be Healthy before the copy is withdrawn. Unset: all clusters with state
+	// Present. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
@@ -249,14 +251,15 @@ type Eviction struct {
 // MostReplacements bounds Eviction.Replacements.
 const MostReplacements = 100
 
-// Replacement is a cluster that takes the place of another one, or a part of its replicas.
+// Replacement is a cluster that replaces another cluster, or takes a part of its replicas.
 type Replacement struct {
 	// cluster is the name of the MemberCluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// digest of the manifest that it held before; another one must be Healthy. Unset: it held none.
+	// digest of the manifest that the cluster held before. A copy with another digest must be Healthy. Unset: the
+	// cluster held no copy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
@@ -269,7 +272,7 @@ type Absence struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// uid of the hub object whose copy is to go; a copy of an object with another UID is left alone.
+	// uid of the hub object whose copy is withdrawn. A copy of an object with another UID stays.
 	// +required
 	UID types.UID `json:"uid"`
 
@@ -278,17 +281,17 @@ type Absence struct {
 	Policy RemovalPolicy `json:"policy"`
 }
 
-// BindingStatus is what the clusters report of one object.
+// BindingStatus holds the reports of the clusters on one object.
 type BindingStatus struct {
-	// observedGeneration is the generation of the spec that rows and conditions speak of.
+	// observedGeneration is the generation of the spec that rows and conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// decision says why clusters were chosen or not.
+	// decision has the reasons why clusters were chosen or not.
 	// +optional
 	Decision *DecisionStatus `json:"decision,omitempty"`
 
-	// otherPlacements match the object as well and are not followed. At most 10 named.
+	// otherPlacements are placements that select the object as well, but are not followed. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -298,15 +301,15 @@ type BindingStatus struct {
 	// +optional
 	Summary BindingSummary `json:"summary,omitempty"`
 
-	// clusters has one row per target, sorted by name. It is written as a whole.
+	// clusters has one row for each target, sorted by name.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
-	// orphaned are copies that the hub left on clusters when it withdrew the object, the oldest first. If such a cluster
-	// is to hold the object again and still has that copy, the hub takes it back, whatever apply.adoption says, and drops
-	// the entry. At most 64; one more drops the oldest.
+	// orphaned are the copies that the hub left on clusters when it withdrew the object, oldest first. If the cluster
+	// shall hold the object again, the hub takes such a copy back, whatever apply.adoption says, and removes the entry.
+	// At most 64: a new entry replaces the oldest.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -322,44 +325,44 @@ type BindingStatus struct {
 // MostOrphaned bounds BindingStatus.Orphaned.
 const MostOrphaned = 64
 
-// OrphanedCopy is a copy that the hub left on a cluster. Only the cluster's server gives out UIDs, so no mark on an
-// object of the cluster stands for one.
+// OrphanedCopy is a copy that the hub left on a cluster. It is known by its UID, which only the API server of the
+// cluster can set. Users of the cluster can set every other mark.
 type OrphanedCopy struct {
-	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps it, under any name.
+	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps its ID, under any name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID"`
 
-	// uid of the member object.
+	// uid of the copy.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 
-	// digest of the manifest that the copy was last confirmed to hold. It tells an edit since then from a change of the
-	// hub object. Unset: not known.
+	// digest of the manifest that the copy last had. It shows whether the copy or the hub object has changed since
+	// then. Unset: not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
-	// adopted is true if the copy was on the cluster before the hub first took it over. Unset: the hub made it.
+	// adopted is true if the copy was on the cluster before the hub first took it over. Unset: the hub created the
+	// copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 }
 
-// DecisionStatus says why clusters were chosen or not.
+// DecisionStatus has the reasons why clusters were chosen or not.
 type DecisionStatus struct {
-	// reasons of the clusters that were chosen, if the placement spreads or the reason is another one than Scheduled. At
-	// most 100.
+	// reasons of the chosen clusters, if the placement has spread or the reason is not Scheduled. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=100
 	Reasons []ChosenCluster `json:"reasons,omitempty"`
 
-	// rejected counts the clusters that were left out, by reason, with up to 20 named for each.
+	// rejected counts the clusters that were not chosen, by reason, with up to 20 names for each reason.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -372,16 +375,17 @@ type ChosenCluster struct {
 	// +required
 	Cluster string `json:"cluster"`
 
-	// reason is Scheduled, or what would keep the object away if it were not there already.
+	// reason is Scheduled, or the reason why the cluster would get no new object. The cluster keeps the object because
+	// it already holds it.
 	// +required
 	Reason string `json:"reason"`
 
-	// score of the cluster, the sum of what preferences, scores and taints add.
+	// score of the cluster: the sum over preferences, scores and taints.
 	// +optional
 	Score int64 `json:"score,omitempty"`
 }
 
-// RejectedClusters counts the clusters that were left out for one reason.
+// RejectedClusters counts the clusters that were not chosen for one reason.
 type RejectedClusters struct {
 	// reason in CamelCase.
 	// +required
@@ -391,7 +395,8 @@ type RejectedClusters struct {
 	// +required
 	Count int32 `json:"count"`
 
-	// examples name up to 20 of them, with a message each: "eu-fra-1: region eu-central-1 is not in [cn-shanghai]".
+	// examples are up to 20 of these clusters with their messages: "eu-fra-1: region eu-central-1 is not in
+	// [cn-shanghai]".
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -404,46 +409,46 @@ type BindingSummary struct {
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
-	// applied is the number of those that hold what is desired now.
+	// applied is the number of clusters whose copy has the desired content.
 	// +optional
 	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
-	// healthy is the number of those whose object is healthy.
+	// healthy is the number of clusters whose copy is healthy.
 	// +optional
 	// +kubebuilder:default=0
 	Healthy int32 `json:"healthy"`
-	// unknown is the number of those that are away or not yet reported.
+	// unknown is the number of clusters that do not answer or have not reported yet.
 	// +optional
 	// +kubebuilder:default=0
 	Unknown int32 `json:"unknown"`
 }
 
-// Health is the verdict on one member object.
+// Health of one copy.
 // +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Unknown
 type Health string
 
 const (
-	// HealthHealthy means that the object does what its spec asks for.
+	// HealthHealthy means that the copy has reached the state in its spec.
 	HealthHealthy Health = "Healthy"
-	// HealthProgressing means that it is on its way there.
+	// HealthProgressing means that the copy is getting there.
 	HealthProgressing Health = "Progressing"
-	// HealthDegraded means that it says it cannot get there.
+	// HealthDegraded means that the copy reports a failure.
 	HealthDegraded Health = "Degraded"
-	// HealthUnknown means that nothing can be said.
+	// HealthUnknown means that the health is not known.
 	HealthUnknown Health = "Unknown"
 )
 
-// Bounds of texts that a member sends, in bytes.
+// Limits of texts that a member sends, in bytes.
 const (
-	// MaxNameLength is that of an object or a namespace.
+	// MaxNameLength limits names of objects and namespaces.
 	MaxNameLength = 253
-	// MaxUIDLength is that of a uid.
+	// MaxUIDLength limits UIDs.
 	MaxUIDLength = 128
-	// MaxVersionLength is that of a resourceVersion.
+	// MaxVersionLength limits resourceVersions.
 	MaxVersionLength = 128
 )
 
-// ClusterRow is what one cluster reports of an object.
+// ClusterRow is the report of one cluster on an object.
 //
 // +structType=atomic
 type ClusterRow struct {
@@ -452,59 +457,59 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// uid of the member object. At most 128 characters: a longer one is refused.
+	// uid of the copy. At most 128 characters: a longer uid is refused.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
 	UID types.UID `json:"uid,omitempty"`
 
-	// generation of the hub object that the cluster holds.
+	// generation of the hub object that the copy was made from.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// digest of the manifest that the cluster holds. At most 128 characters.
+	// digest of the manifest that the copy was written from. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
 
-	// hash of the live content at the hub's paths when the manifest was last confirmed. At most 128 characters.
+	// hash of the copy's fields that the hub owns, when the hub last wrote or checked them. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
-	// adopted is true if the object was on the cluster before the hub took it over. Unset: the hub made it.
+	// adopted is true if the copy was on the cluster before the hub took it over. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 
-	// applied says whether the cluster holds what is desired now.
+	// applied is True if the copy has the desired content.
 	// +optional
 	Applied metav1.ConditionStatus `json:"applied,omitempty"`
 
-	// health is the verdict on the member object.
+	// health of the copy.
 	// +optional
 	Health Health `json:"health,omitempty"`
 
-	// reason in CamelCase for an applied or health that is not good.
+	// reason in CamelCase if applied is not True or health is not Healthy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message says what to do about it. At most 256 characters.
+	// message explains the reason and names a remedy. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// observed is a projection of the member object's status: numbers, scalars and conditions, at most 512 bytes.
+	// observed is a part of the copy's status: numbers, scalars and conditions, at most 512 bytes.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	Observed *runtime.RawExtension `json:"observed,omitempty"`
 
-	// lastTransitionTime is when applied, health or reason last changed.
+	// lastTransitionTime is the time at which applied, health or reason last changed.
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// lastObservedTime is when the cluster was last heard, set while it is away.
+	// lastObservedTime is the time at which the cluster last answered. Set while the cluster does not answer.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
@@ -517,7 +522,7 @@ type BindingObject interface {
 	runtime.Object
 	// BindingSpec is the decision.
 	BindingSpec() *BindingSpec
-	// BindingStatus is what the clusters report.
+	// BindingStatus holds the reports of the clusters.
 	BindingStatus() *BindingStatus
 }
 
@@ -538,7 +543,7 @@ func (b *ClusterResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
 // BindingStatus implements BindingObject.
 func (b *ClusterResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
 
-// NewBinding returns an empty binding of the scope that the namespace says: ClusterResourceBinding if it is empty.
+// NewBinding returns an empty binding: a ClusterResourceBinding if the key has no namespace.
 func NewBinding(key types.NamespacedName) BindingObject {
 	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
 	if key.Namespace == "" {
@@ -547,7 +552,7 @@ func NewBinding(key types.NamespacedName) BindingObject {
 	return &ResourceBinding{ObjectMeta: meta}
 }
 
-// ObjectOf returns the identity of the object that a binding is for.
+// ObjectOf returns the identity of the object of a binding.
 func ObjectOf(b BindingObject) ObjectIdentity {
 	ref := b.BindingSpec().ObjectRef
 	gvk := ref.GroupVersionKind()

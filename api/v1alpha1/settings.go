@@ -7,14 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SettingsAnnotation of a binding keeps how its placement wants copies to be written and removed, and their statuses to
-// be read and merged, as far as that is not the default. A placement that was deleted can no longer be asked, and its
-// objects stay where they are.
+// SettingsAnnotation of a binding keeps apply, deletion and statusAggregation of its placement, without defaults. The
+// copies of an object stay when its placement is deleted, and the hub still needs these settings.
 const SettingsAnnotation = Prefix + "settings"
 
-// Settings is the value of the SettingsAnnotation; empty if everything is as by default. Adoption is not kept: no
-// cluster is added without a placement, and who cannot be asked adopts nothing. Neither is suspend: it must not outlast
-// what lifts it.
+// Settings returns the value of the SettingsAnnotation, empty if all settings are defaults. It does not keep adoption,
+// because no cluster is added without a placement. It does not keep suspend, because no user could end it.
 func (s *PlacementSpec) Settings() string {
 	apply := s.Apply
 	apply.Adoption = ""
@@ -57,8 +55,8 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings is what a binding has kept of its placement: a spec with nothing but settings. What cannot be read
-// forbids to write, to members and to the status of the hub object.
+// LastSettings returns the settings that a binding keeps of its placement, as a spec. If they cannot be read, the spec
+// forbids writes to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec
 	text := b.GetAnnotations()[SettingsAnnotation]

@@ -2,66 +2,67 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SpreadPolicy says how many of the selected clusters hold an object, and which. A cluster that holds it keeps it while
-// it may.
+// SpreadPolicy sets how many of the selected clusters hold an object, and which. A cluster keeps an object that it
+// holds, as long as the policy allows it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.numberOfClusters) || !has(self.topologySpreadConstraints) || self.topologySpreadConstraints.all(c, !has(c.minDomains) || c.minDomains <= self.numberOfClusters)",message="minDomains must not exceed numberOfClusters"
 type SpreadPolicy struct {
-	// numberOfClusters that shall hold the object; fewer if fewer can. 1 to 2000. Unset: as many as the constraints let.
+	// numberOfClusters is the number of clusters that hold the object. If fewer clusters can take the object, fewer
+	// hold it. 1 to 2000. Unset: as many as the constraints allow.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// topologySpreadConstraints bound how the clusters spread over regions, zones, or the values of any other label. All
-	// hold; what an earlier one asks for is looked after first. At most 8.
+	// topologySpreadConstraints set how clusters spread over regions, zones, or the values of any other label. All
+	// constraints must hold. An earlier constraint is met first. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, d.topologyKey == c.topologyKey))",message="topologyKeys must be unique"
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// preferences add to the score of the clusters that they select; the cluster of the highest score is chosen first. At
-	// most 32.
+	// preferences add to the score of the clusters that they select. The cluster with the highest score is chosen
+	// first. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Preferences []ClusterPreference `json:"preferences,omitempty"`
 
-	// scores weigh what is known of the clusters beside the preferences. Unset: they do not count.
+	// scores add capacity and number of objects to the score of clusters. Unset: they do not count.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	Scores []WeighedScore `json:"scores,omitempty"`
 
-	// affinityGroups are tried in order: one group holds the object, the first whose clusters satisfy everything else. The
-	// group that holds it keeps it as long as its selected clusters could. At most 16. Unset: all selected clusters are
-	// one group.
+	// affinityGroups are groups of clusters, tried in order. The first group whose clusters meet all other rules holds
+	// the object. That group keeps the object as long as its clusters meet the rules. At most 16. Unset: all selected
+	// clusters are one group.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(g, self.exists_one(h, h.name == g.name))",message="names of affinityGroups must be unique"
 	AffinityGroups []AffinityGroup `json:"affinityGroups,omitempty"`
 
-	// rebalance Always chooses anew whenever the object is decided on, also if that moves it. Default Never.
+	// rebalance Always chooses the best clusters at every decision, even if the object moves. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Rebalance Rebalance `json:"rebalance,omitempty"`
 }
 
-// WhenUnsatisfiable says what to do if a constraint cannot hold.
+// WhenUnsatisfiable sets what happens if a constraint cannot be met.
 // +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 type WhenUnsatisfiable string
 
 const (
-	// DoNotSchedule keeps the clusters of before, and says so.
+	// DoNotSchedule keeps the current clusters and reports the constraint.
 	DoNotSchedule WhenUnsatisfiable = "DoNotSchedule"
-	// ScheduleAnyway takes the constraint for a wish.
+	// ScheduleAnyway places the object even if the constraint cannot be met.
 	ScheduleAnyway WhenUnsatisfiable = "ScheduleAnyway"
 )
 
-// TopologySpreadConstraint bounds how clusters spread over the values of one label, its domains.
+// TopologySpreadConstraint sets how clusters spread over the values of one label. Each value is a domain.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minDomains) || has(self.maxDomains) || has(self.clustersPerDomain) || has(self.maxSkew)",message="set minDomains, maxDomains, clustersPerDomain or maxSkew"
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || !has(self.maxDomains) || self.minDomains <= self.maxDomains",message="minDomains must not exceed maxDomains"
@@ -73,32 +74,34 @@ type TopologySpreadConstraint struct {
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
 
-	// minDomains that must hold the object. Unset: 1 is enough.
+	// minDomains is the least number of domains that hold the object. Unset: 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// maxDomains that may hold the object. Unset: all.
+	// maxDomains is the greatest number of domains that hold the object. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxDomains *int32 `json:"maxDomains,omitempty"`
 
-	// clustersPerDomain is how many clusters of one domain may hold the object. Unset: all.
+	// clustersPerDomain is the greatest number of clusters of one domain that hold the object. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	ClustersPerDomain *int32 `json:"clustersPerDomain,omitempty"`
 
-	// maxSkew is how many clusters more than any other domain with a cluster that can take the object a domain may have.
-	// It bounds what is added; it takes no object away unless rebalance is Always. Unset: any.
+	// maxSkew is the greatest difference between the numbers of clusters that two domains use. A domain without a
+	// cluster that can take the object does not count. The limit holds for added clusters; it removes a cluster only if
+	// rebalance is Always. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
 
-	// whenUnsatisfiable is what happens if the constraint cannot hold. Default DoNotSchedule.
+	// whenUnsatisfiable DoNotSchedule keeps the current clusters if the constraint cannot be met. ScheduleAnyway places
+	// the object anyway. Default DoNotSchedule.
 	// +optional
 	// +kubebuilder:default=DoNotSchedule
 	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
@@ -108,60 +111,60 @@ type TopologySpreadConstraint struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.labelSelector) != has(self.expression)",message="set labelSelector or expression"
 type ClusterPreference struct {
-	// weight is added to the score of each cluster that is selected. -100 to 100.
+	// weight is added to the score of each selected cluster. -100 to 100.
 	// +required
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
-	// labelSelector over the labels of MemberClusters and their derived region and zone.
+	// labelSelector selects by the labels of MemberClusters, with their derived region and zone.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL, as in clusters.expression.
+	// expression in CEL selects clusters, as clusters.expression does.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// ScoreName names what can be weighed.
+// ScoreName is the name of a score.
 // +kubebuilder:validation:Enum=AvailableCapacity;FewestObjects
 type ScoreName string
 
 const (
-	// ScoreAvailableCapacity is 100 for the cluster with the most allocatable CPU and memory on ready, schedulable nodes,
-	// 0 for one with none, in steps of 10.
+	// ScoreAvailableCapacity is 100 for the cluster with the most allocatable CPU and memory on ready, schedulable
+	// nodes. It is 0 for a cluster with none, in steps of 10.
 	ScoreAvailableCapacity ScoreName = "AvailableCapacity"
-	// ScoreFewestObjects is 100 for a cluster to which the hub sends no other object, 0 for the one with the most, in
-	// steps of 10.
+	// ScoreFewestObjects is 100 for a cluster to which the hub sends no other object. It is 0 for the cluster with the
+	// most objects, in steps of 10.
 	ScoreFewestObjects ScoreName = "FewestObjects"
 )
 
-// WeighedScore weighs one score.
+// WeighedScore gives a weight to one score.
 type WeighedScore struct {
 	// name is AvailableCapacity or FewestObjects.
 	// +required
 	Name ScoreName `json:"name"`
 
-	// weight is what a cluster with the full score gets; others get their share of it. -100 to 100.
+	// weight is added for a cluster with the score 100. Other clusters get a part of it, by their score. -100 to 100.
 	// +required
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 }
 
-// AffinityGroup is one of the groups of clusters that are tried in order. Everything that is set must hold.
+// AffinityGroup is one group of clusters. Its clusters meet all fields that are set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector)",message="set names or labelSelector; 'labelSelector: {}' is every cluster"
 type AffinityGroup struct {
-	// name of the group, for messages.
+	// name of the group, shown in messages.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// names of MemberClusters. At most 1000.
+	// names of the MemberClusters in the group. At most 1000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -169,18 +172,19 @@ type AffinityGroup struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names,omitempty"`
 
-	// labelSelector over the labels of MemberClusters and their derived region and zone.
+	// labelSelector selects by the labels of MemberClusters, with their derived region and zone.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// Rebalance says whether objects move to better clusters.
+// Rebalance sets whether objects move to better clusters.
 // +kubebuilder:validation:Enum=Never;Always
 type Rebalance string
 
 const (
-	// RebalanceNever moves nothing that may stay.
+	// RebalanceNever moves no object that may stay.
 	RebalanceNever Rebalance = "Never"
-	// RebalanceAlways chooses anew each time; a cluster that holds the object wins over one that is as good.
+	// RebalanceAlways chooses the best clusters at every decision. Between equal clusters, the one that holds the
+	// object wins.
 	RebalanceAlways Rebalance = "Always"
 )

@@ -1,25 +1,25 @@
 package v1alpha1
 
-// StatusAggregation says how the copies of an object are judged, how their statuses are merged, and where the merged
-// status goes.
+// StatusAggregation sets how the health of copies is judged, and how and where their statuses are merged.
 type StatusAggregation struct {
-	// mode is OnObject or BindingOnly. Default OnObject, for custom resources, and for Deployments, StatefulSets,
-	// DaemonSets and ReplicaSets on a hub without controllers; every other kind is always BindingOnly.
+	// mode OnObject writes the merged status to the hub object. BindingOnly keeps it in the binding. Default OnObject.
+	// Only custom resources can be OnObject, and Deployments, StatefulSets, DaemonSets and ReplicaSets on a hub without
+	// controllers. Every other kind is BindingOnly.
 	// +optional
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`
 
-	// healthExpression in CEL judges a copy, over object, which is the copy as the member has it: "object.status.state ==
-	// 'running'". It gives a bool (true is Healthy, false Degraded), one of the strings Healthy, Progressing, Degraded and
-	// Unknown, or a map with such a string as health and a text as message. Unset: health follows from the conventions of
-	// status fields.
+	// healthExpression in CEL judges the health of a copy: "object.status.state == 'running'". The variable object is
+	// the copy on the member. The result true means Healthy, false means Degraded. The result can also be one of the
+	// strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and message. Unset: the hub
+	// judges by the common status fields.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	HealthExpression string `json:"healthExpression,omitempty"`
 
-	// reducers merge status fields that the hub leaves out by itself, or merge them in another way. At most 16; no path
-	// may be below another one.
+	// reducers set how single status fields are merged, for example fields that the hub leaves out by default. At most
+	// 16; no path may be below another path.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -27,8 +27,8 @@ type StatusAggregation struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.path.startsWith(a.path + '/')))",message="no path may be below another one"
 	Reducers []StatusReducer `json:"reducers,omitempty"`
 
-	// conditionPolarity says of condition types whether True or False is their good value, where the hub does not know it
-	// or takes it for something else. At most 32.
+	// conditionPolarity sets the good value, True or False, of condition types that the hub does not know or misjudges.
+	// At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -36,42 +36,42 @@ type StatusAggregation struct {
 	ConditionPolarity []ConditionPolarity `json:"conditionPolarity,omitempty"`
 }
 
-// StatusMode says where the merged status goes.
+// StatusMode sets where the merged status goes.
 // +kubebuilder:validation:Enum=OnObject;BindingOnly
 type StatusMode string
 
 const (
-	// StatusOnObject writes the merged status to the hub object where its schema and owners allow it.
+	// StatusOnObject writes the merged status to the hub object if its schema and its field owners allow that.
 	StatusOnObject StatusMode = "OnObject"
-	// StatusBindingOnly keeps it in the binding.
+	// StatusBindingOnly keeps the merged status in the binding.
 	StatusBindingOnly StatusMode = "BindingOnly"
 )
 
-// StatusReducer says how the values that the clusters report of one status field become one.
+// StatusReducer merges the values that clusters report for one status field.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.expression) == (self.reducer == 'CEL')",message="expression is for reducer CEL, which needs one"
 type StatusReducer struct {
-	// path is a JSON pointer (RFC 6901) to the field, such as /status/storage/used. It names keys of objects only, not
-	// places in lists. Conditions and generations have rules of their own.
+	// path is a JSON pointer (RFC 6901) to the field, such as /status/storage/used. It names keys of objects, not items
+	// of lists. Conditions and generations have their own rules.
 	// +required
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^/status(/([^/~]|~[01])+)+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('/(conditions|observedGeneration)(/|$)')",message="conditions and observedGeneration are merged by rules of their own; see conditionPolarity"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/(conditions|observedGeneration)(/|$)')",message="conditions and observedGeneration are merged by their own rules; see conditionPolarity"
 	Path string `json:"path"`
 
-	// reducer is the rule by which the values become one.
+	// reducer is the rule that merges the values.
 	// +required
 	Reducer Reducer `json:"reducer"`
 
-	// expression of reducer CEL, over values, a list of {cluster, value} of the clusters that report the field, sorted by
-	// cluster: "values.map(v, v.value).max()". What it gives has to be as the schema wants the field.
+	// expression in CEL for reducer CEL: "values.map(v, v.value).max()". The variable values is a list of {cluster,
+	// value}, sorted by cluster, of the clusters that report the field. The result must match the schema of the field.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 }
 
-// Reducer is a rule by which values become one.
+// Reducer is a rule that merges values.
 // +kubebuilder:validation:Enum=Sum;Min;Max;All;Any;Worst;Latest;First;Join;CEL
 type Reducer string
 
@@ -82,23 +82,23 @@ const (
 	ReducerMin Reducer = "Min"
 	// ReducerMax takes the greatest number, quantity or time.
 	ReducerMax Reducer = "Max"
-	// ReducerAll is true if the field is true on all clusters.
+	// ReducerAll gives true if the field is true on all clusters.
 	ReducerAll Reducer = "All"
-	// ReducerAny is true if the field is true on some cluster.
+	// ReducerAny gives true if the field is true on at least one cluster.
 	ReducerAny Reducer = "Any"
-	// ReducerWorst takes the worst word of those that the hub can weigh, such as Failed.
+	// ReducerWorst takes the worst of the state words that the hub knows, such as Failed.
 	ReducerWorst Reducer = "Worst"
-	// ReducerLatest takes the last time.
+	// ReducerLatest takes the latest time.
 	ReducerLatest Reducer = "Latest"
-	// ReducerFirst takes the value of the first cluster by name that reports one.
+	// ReducerFirst takes the value of the first cluster, by name, that reports the field.
 	ReducerFirst Reducer = "First"
-	// ReducerJoin lists the different values: one text with commas, or a list where the field is one.
+	// ReducerJoin lists the different values. The result is a text with commas, or a list if the field is a list.
 	ReducerJoin Reducer = "Join"
 	// ReducerCEL evaluates an expression.
 	ReducerCEL Reducer = "CEL"
 )
 
-// ConditionPolarity says which value of a condition type is the good one.
+// ConditionPolarity sets which value of a condition type is good.
 type ConditionPolarity struct {
 	// type of the condition.
 	// +required
@@ -106,12 +106,12 @@ type ConditionPolarity struct {
 	// +kubebuilder:validation:MaxLength=316
 	Type string `json:"type"`
 
-	// polarity Positive means that True is good, Negative that False is.
+	// polarity Positive means that True is good. Negative means that False is good.
 	// +required
 	Polarity Polarity `json:"polarity"`
 }
 
-// Polarity says which value of a condition is the good one.
+// Polarity sets which value of a condition is good.
 // +kubebuilder:validation:Enum=Positive;Negative
 type Polarity string
 
