@@ -100,7 +100,7 @@ func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementS
 		}
 		held, settled := in.share(e.Name, field)
 		m := in.Facts.Cluster(e.Name)
-		if m == nil { // its MemberCluster is gone: it keeps its share
+		if m == nil { // its MemberCluster is deleted: it keeps its share
 			ask.Clusters = append(ask.Clusters, replicas.Cluster{Name: e.Name, Held: held, Fixed: true})
 			continue
 		}

@@ -81,19 +81,19 @@ func TestDecideOnShares(t *testing.T) {
 		"a number that is not there changes nothing": {
 			in:   given{binding: divided(share("eu", 3), share("sg", 2)), placements: only(policy("web", dividing(weight))), clusters: three()},
 			want: "eu=3 sg=2", reason: hubv1.ReasonDivisionRefused,
-			message: "Placement/web cannot be followed, every cluster keeps what it has: dividing /spec/size of the Widget: it is not there: set it on the hub object, or correct spec.replicas.path",
+			message: "Placement/web is invalid, so every cluster keeps its copy: dividing /spec/size of the Widget: the field is missing: set it on the hub object, or correct spec.replicas.path",
 		},
 		"a kind that needs a path is not guessed at": {
 			in: given{binding: bound(present("eu")), placements: only(policy("web", func(p *hubv1.Placement) { p.Spec.Replicas.Type = hubv1.ReplicasDivide })), clusters: three()}, size: int64(3),
 			want: "eu", whole: true, reason: hubv1.ReasonDivisionRefused,
-			message: "Placement/web cannot be followed, every cluster keeps what it has: dividing the replicas of a Widget.example.com: which field has them is not known: set spec.replicas.path; " +
-				"the scale path of its definition suggests /spec/shards, if what that counts can be divided",
+			message: "Placement/web is invalid, so every cluster keeps its copy: dividing the replicas of a Widget.example.com: the field with the replicas is not known: set spec.replicas.path; " +
+				"the scale path of its definition suggests /spec/shards, if that number can be divided",
 		},
 		"capacity needs to know what a replica asks for": {
 			in: given{placements: only(policy("web", dividing(capacity), func(p *hubv1.Placement) { p.Spec.Replicas.Requests = nil })), clusters: three()}, size: int64(3),
 			want: "no binding", reason: hubv1.ReasonDivisionRefused,
-			message: "Placement/web cannot be followed, every cluster keeps what it has: finding what one replica of the Widget asks for: it has no pod template at /spec/template: " +
-				"set spec.replicas.requests to what one replica asks for",
+			message: "Placement/web is invalid, so every cluster keeps its copy: finding the requests of one replica of the Widget: it has no pod template at /spec/template: " +
+				"set spec.replicas.requests to the requests of one replica",
 		},
 		"a placement that no longer divides says so": {
 			in: given{binding: divided(share("eu", 3), share("sg", 2)), placements: only(policy("web", named("eu", "sg"))), clusters: three()}, size: int64(5),

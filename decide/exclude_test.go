@@ -64,12 +64,12 @@ func TestDecideOnExcludedClusters(t *testing.T) {
 			in:        given{uid: "a", binding: bound(present("eu"), present("sg")), placements: only(policy("web", named("us"))), clusters: three()},
 			overrides: these(excluding(naming("us"), func(p *hubv1.OverridePolicy) { p.Spec.ResourceSelectors[0].LabelSelector = odd })),
 			want:      []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonOverrideInvalid,
-			message: `every cluster keeps what it has: OverridePolicy shop/x: resourceSelectors[0].labelSelector: "Odd" is not a valid label selector operator: correct the selector`,
+			message: `every cluster keeps its copy: OverridePolicy shop/x: resourceSelectors[0].labelSelector: "Odd" is not a valid label selector operator: correct the selector`,
 		},
 		"a rule whose clusters cannot be read leaves the decision as it is": {
 			in: given{uid: "a", binding: bound(present("eu"), present("sg")), placements: everywhere, clusters: three()}, overrides: these(excluding(&hubv1.RuleClusters{LabelSelector: odd})),
 			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonOverrideInvalid,
-			message: `every cluster keeps what it has: OverridePolicy shop/x, rule "r": clusters.labelSelector: "Odd" is not a valid label selector operator: correct the selector`,
+			message: `every cluster keeps its copy: OverridePolicy shop/x, rule "r": clusters.labelSelector: "Odd" is not a valid label selector operator: correct the selector`,
 		},
 		"an object that is nowhere yet waits for a policy that can be read": {
 			in: given{uid: "a", placements: everywhere, clusters: three()}, overrides: these(excluding(&hubv1.RuleClusters{LabelSelector: odd})),

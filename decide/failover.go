@@ -54,8 +54,8 @@ func (in input) limited(d placement.Decision, held map[string]string, c *Claims)
 
 const (
 	noRoom        = "the other clusters have no room for its replicas"
-	drainFull     = "as many objects as allowed are moving from the cluster"
-	evictionLater = "as many objects as allowed are being evicted"
+	drainFull     = "the drain limit is reached: maxUnavailable objects of the cluster are moving"
+	evictionLater = "the eviction rate of the hub is reached"
 )
 
 // evictionHeld returns why the object must not leave the cluster yet, empty if it may.
@@ -63,7 +63,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	drain := m.Spec.Drain
 	switch {
 	case in.Unconfirmed:
-		return "uncached reads have not confirmed it", 0
+		return "no uncached read has confirmed the eviction yet", 0
 	case drain != nil && in.noRoom:
 		return noRoom, 0
 	case in.Limits == nil, drain != nil && !in.Limits.FullDrains[m.Name]:
@@ -71,7 +71,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	case drain != nil:
 		return drainFull, 0
 	case in.Limits.Settling > 0:
-		return "the hub has begun to lead and still probes which clusters are away", in.Limits.Settling
+		return "the hub has just started and still probes the clusters", in.Limits.Settling
 	case in.Limits.Untried[m.Name]:
 		return "the hub has not probed the cluster yet", 5 * time.Second
 	case in.Limits.EvictionIn > 0:

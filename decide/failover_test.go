@@ -26,9 +26,9 @@ func TestFailover(t *testing.T) {
 		takes   bool
 		again   time.Duration
 	}{
-		"a cluster that was away for too long is replaced": {
+		"a cluster that did not answer for too long is replaced": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(1)},
-			want: []string{"~eu Evicted by sg", "sg"}, takes: true, message: "1 of 3 clusters: 1 replaced by others, 1 not needed",
+			want: []string{"~eu Evicted by sg", "sg"}, takes: true, message: "1 of 3 clusters: 1 replaced by other clusters, 1 not needed",
 		},
 		"before its time it is waited for": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{cluster("eu", lost(time.Minute)), sg, us}, placements: failingOver(1)},
@@ -89,11 +89,11 @@ func TestFailover(t *testing.T) {
 		},
 		"without another cluster nothing moves": {
 			in:   given{binding: bound(present("eu"), present("sg")), clusters: []*hubv1.MemberCluster{euLost, sg}, placements: failingOver(2)},
-			want: []string{"eu", "sg"}, reason: hubv1.ReasonNoReplacement, message: "2 of 2 clusters; stays on eu: no other cluster can take its place: without it, numberOfClusters: 1 of 2",
+			want: []string{"eu", "sg"}, reason: hubv1.ReasonNoReplacement, message: "2 of 2 clusters; stays on eu: no other cluster can replace it: without it, numberOfClusters: 1 of 2",
 		},
 		"while too many are away nothing moves": {
 			in:   given{binding: bound(present("eu")), clusters: []*hubv1.MemberCluster{euLost, sg, cluster("us", unreachable)}, placements: failingOver(1)},
-			want: []string{"eu"}, reason: hubv1.ReasonTooManyAway, message: "stays on eu: 2 of 3 clusters are away: the hub moves nothing while more than half are",
+			want: []string{"eu"}, reason: hubv1.ReasonTooManyAway, message: "stays on eu: 2 of 3 clusters do not answer: the hub moves no object while more than half do not answer",
 		},
 		"an object that is wanted everywhere stays": {
 			in:   given{binding: bound(present("eu"), present("sg"), present("us")), clusters: []*hubv1.MemberCluster{euLost, sg, us}, placements: failingOver(0)},

@@ -101,7 +101,7 @@ func (in input) plan() Plan {
 	case Deleted:
 		return in.withdrawEverywhere()
 	case Unreadable, Undecided:
-		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonTemplateMissing, "the object cannot be read, every cluster keeps what it has: "+in.Object.Problem)
+		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonTemplateMissing, "the object cannot be read, so every cluster keeps its copy: "+in.Object.Problem)
 		if in.Object.State == Undecided {
 			p.Again = earlier(p.Again, 5*time.Minute)
 		}
@@ -113,12 +113,12 @@ func (in input) plan() Plan {
 	case choice.Winner == nil:
 		return in.unselected(current)
 	case suspended(choice.Winner), suspended(current) && !placement.Outranks(choice.Winner, current):
-		p := in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "scheduling is suspended by the placement: every cluster keeps what it has")
+		p := in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
 		p.Status.OtherPlacements = names(choice.Others)
 		return p
 	case in.Object.HubRuns && choice.Winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed:
 		return in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
-			"the hub itself would act on a %s: set hubExecution: Allowed in %s to place it all the same", in.Object.ID.Kind, nameOf(choice.Winner)))
+			"the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in %s", in.Object.ID.Kind, nameOf(choice.Winner)))
 	}
 	if r := in.forbidden(); r != nil {
 		return in.keep(metav1.ConditionFalse, r.Reason, r.Message)
@@ -156,9 +156,9 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}
 	}
-	why := "no placement selects the object any more"
+	why := "no placement selects the object"
 	if ref := in.Spec().PlacementRef; ref != nil {
-		why = fmt.Sprintf("%s/%s is gone", ref.Kind, ref.Name)
+		why = fmt.Sprintf("%s/%s is deleted", ref.Kind, ref.Name)
 		if current != nil {
 			why = fmt.Sprintf("%s no longer selects the object", nameOf(current))
 		}
@@ -166,7 +166,7 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]; asked != "" && asked == string(in.Binding.GetUID()) {
 		return in.withdrawUnselected(why)
 	}
-	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies")
+	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
 	// A binding that lists orphaned copies stays: if a placement selects the object again, the hub adopts them by it.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
@@ -176,7 +176,7 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 func (in input) withdrawUnselected(why string) Plan {
 	p := in.withdrawAll(hubv1.ReasonPlacementGone)
 	p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonPlacementGone,
-		why+": it is withdrawn from "+clusterCount(len(p.Spec.Clusters))+", as its annotation "+hubv1.WithdrawAnnotation+" asks")
+		why+": it is withdrawn from "+clusterCount(len(p.Spec.Clusters))+" because of its annotation "+hubv1.WithdrawAnnotation)
 	return p
 }
 
@@ -185,12 +185,12 @@ func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
 	compiled, err := in.Memo.Compile(winner)
 	if err != nil {
-		return in.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonInvalid, fmt.Sprintf("%s is invalid, so every cluster keeps its copy: %v", nameOf(winner), err))
 	}
 	whenDeleted, whenUnselected := placement.DefaultRemoval(in.Object.ID.GroupKind(), winner.PlacementSpec().Deletion)
 	choose, err := in.chooseClusters(compiled, winner.PlacementSpec(), whenUnselected)
 	if err != nil {
-		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps what it has: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	d, would, claims := choose.decision, choose.unguarded, choose.claims
 	p := in.entered(d, would, winner.PlacementSpec(), whenUnselected)
@@ -198,14 +198,14 @@ func (in input) follow(choice placement.Choice) Plan {
 	claims.Removals = p.Claims.Removals
 	wait, answers := in.answersWait(d, winner.PlacementSpec())
 	if claims.Answers = answers; wait > 0 {
-		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "clusters and shares are chosen when every selected cluster has said whether it serves the kind")
+		p := in.keep(metav1.ConditionUnknown, hubv1.ReasonKindNotServed, "the decision waits until every selected cluster has reported whether it serves the kind")
 		p.Claims.Answers = answers
 		p.Again = earlier(p.Again, wait)
 		return p
 	}
 	rest, total, err := in.divide(&p, &d, winner)
 	if err != nil {
-		p := in.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s cannot be followed, every cluster keeps what it has: %v", nameOf(winner), err))
+		p := in.keep(metav1.ConditionFalse, hubv1.ReasonDivisionRefused, fmt.Sprintf("%s is invalid, so every cluster keeps its copy: %v", nameOf(winner), err))
 		p.Claims.Answers = answers
 		p.Status.OtherPlacements = names(choice.Others)
 		return p

@@ -226,12 +226,12 @@ func TestDecide(t *testing.T) {
 		"nothing changes when the placement is gone": {
 			in:   given{binding: bound(present("eu")), uid: "a", clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
-			message: "Placement/web is gone: every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies",
+			message: "Placement/web is deleted: every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies",
 		},
 		"nothing changes when the placement no longer selects the object": {
 			in:   given{binding: bound(present("eu")), uid: "a", placements: only(policy("web", labelled("other"))), clusters: three()},
 			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonPlacementGone,
-			message: "Placement/web no longer selects the object: every cluster keeps what it has until a placement selects the object again or it is deleted; hansectl withdraw removes the copies",
+			message: "Placement/web no longer selects the object: every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies",
 		},
 		"a binding without clusters goes with its placement": {
 			in: given{binding: bound(), uid: "a", clusters: three()}, reason: hubv1.ReasonPlacementGone, remove: true,
@@ -307,7 +307,7 @@ func TestDecide(t *testing.T) {
 					{TopologyKey: "name", MinDomains: ptr.To[int32](4)},
 				}})))},
 			want: []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonSpreadUnsatisfied,
-			message: "2 of 3 clusters: 1 wait for the spread to be satisfied; label name: 3 of at least 4 domains; every cluster keeps what it has",
+			message: "2 of 3 clusters: 1 wait for the spread to be satisfied; label name: 3 of at least 4 domains; every cluster keeps its copy",
 		},
 		"a kind that the hub would run is refused": {
 			in: given{uid: "a", placements: only(policy("web")), clusters: three(), refused: true}, reason: hubv1.ReasonHubWouldRun,
@@ -337,7 +337,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a missing MemberCluster drops an Absent entry and what it held is left behind": {
 			in:   given{binding: bound(present("eu"), absent("mars", hubv1.ReasonNotSelected, del)), uid: "a", placements: only(policy("web", named("eu"))), clusters: three()},
-			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled, takes: true, left: []string{"mars: its MemberCluster is gone"},
+			want: []hubv1.BindingTarget{present("eu")}, reason: hubv1.ReasonScheduled, takes: true, left: []string{"mars: its MemberCluster is deleted"},
 		},
 		"an unreachable cluster that leaves is waited for until its time is up": {
 			in: given{binding: bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), uid: "a", placements: only(policy("web", named("sg"))),

@@ -24,21 +24,21 @@ var inWords = map[string]string{
 	hubv1.ReasonExcludedByOverride:  "excluded by override policies",
 	hubv1.ReasonUnschedulable:       "unschedulable",
 	hubv1.ReasonTaintNotTolerated:   "tainted",
-	hubv1.ReasonNamespaceNotAllowed: "not open to the namespace",
+	hubv1.ReasonNamespaceNotAllowed: "do not allow the namespace",
 	hubv1.ReasonClusterNotReady:     "not ready",
 	hubv1.ReasonClusterLeaving:      "leaving",
 	hubv1.ReasonNoReplicas:          "without a share of the replicas",
 	hubv1.ReasonExpressionFalse:     "do not meet the expression",
-	hubv1.ReasonExpressionFailed:    "have no answer to the expression",
+	hubv1.ReasonExpressionFailed:    "where the expression fails",
 	hubv1.ReasonKindNotServed:       "do not serve the kind",
 	hubv1.ReasonVersionNotServed:    "do not serve the version",
 	hubv1.ReasonTopologyMissing:     "in no domain",
 	hubv1.ReasonOtherAffinityGroup:  "in other affinity groups",
 	hubv1.ReasonNotChosen:           "not needed",
-	hubv1.ReasonSpreadConstraint:    "beyond a spread constraint",
+	hubv1.ReasonSpreadConstraint:    "excluded by a spread constraint",
 	hubv1.ReasonSpreadUnsatisfied:   "wait for the spread to be satisfied",
 	hubv1.ReasonDraining:            "drained",
-	hubv1.ReasonEvicting:            "replaced by others",
+	hubv1.ReasonEvicting:            "replaced by other clusters",
 }
 
 // summary is the condition of a decision, such as "3 of 12 clusters: 6 not selected, 2 tainted".
@@ -69,7 +69,7 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 		short = short || s.Serious
 	}
 	if d.Kept {
-		message += "; every cluster keeps what it has"
+		message += "; every cluster keeps its copy"
 	}
 	switch {
 	case selected == 0 && !d.Kept:

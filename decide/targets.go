@@ -63,7 +63,7 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 		}
 	}
 	if c == nil && e.State == hubv1.TargetAbsent && !in.withdrawn(e) {
-		return e, true, "its MemberCluster is gone"
+		return e, true, "its MemberCluster is deleted"
 	}
 	return e, false, ""
 }

@@ -23,6 +23,6 @@ func (b *budget) spend(bytes, operations int) bool {
 }
 
 func exceeded() string {
-	return fmt.Sprintf("the rules for one object in one cluster may hold %d KiB and %d operations in all, which this one exceeds: make them smaller",
+	return fmt.Sprintf("all rules for one object in one cluster together may have %d KiB and %d operations, and this rule exceeds that: make the rules smaller",
 		maxAdded>>10, maxOperations)
 }

@@ -120,7 +120,7 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
 	switch {
 	case rule.Exclude && changes:
-		return nil, []fault{{field: "exclude", index: -1, message: "excludes clusters and says besides how objects differ there: split it into two rules"}}
+		return nil, []fault{{field: "exclude", index: -1, message: "has exclude and other changes: split it into two rules"}}
 	case rule.Exclude:
 		return &change{}, nil
 	case !changes:
@@ -210,10 +210,10 @@ func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 // invalidKey says why the API server would refuse a label or an annotation, or nothing.
 func invalidKey(field, key, value string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
-		return "is no key that a label or annotation can have: use letters, digits, '-', '_' and '.', after a DNS name and / if need be"
+		return "is not a valid key of a label or annotation: use letters, digits, '-', '_' and '.', after an optional DNS name and /"
 	}
 	if field == "labels" && len(validation.IsValidLabelValue(value)) > 0 {
-		return "is no value that a label can have: use at most 63 letters, digits, '-', '_' and '.'"
+		return "is not a valid value of a label: use at most 63 letters, digits, '-', '_' and '.'"
 	}
 	return ""
 }

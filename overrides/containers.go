@@ -69,7 +69,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	}
 	place := podSpec(doc)
 	if place == nil {
-		return nil, &fault{message: fmt.Sprintf("changes the %s of containers, and the object has no pod template at the places where kinds have one: %s", c.field, adviceContainers)}
+		return nil, &fault{message: fmt.Sprintf("changes the %s of containers, but the object has no pod template at a known path: %s", c.field, adviceContainers)}
 	}
 	var out []pointer
 	left := slices.Clone(c.names)
@@ -78,7 +78,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 		v, _ := at.lookup(doc)
 		containers, _ := v.([]any)
 		if len(containers) > maxListed {
-			return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d containers, which is too many to be changed by name", maxListed)}
+			return nil, &fault{path: at.String(), message: fmt.Sprintf("has more than %d containers, which is too many to change by name", maxListed)}
 		}
 		for i, container := range containers {
 			name, _ := child(container, "name")
@@ -92,7 +92,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 		}
 	}
 	if len(left) > 0 {
-		return nil, &fault{path: place.String(), message: fmt.Sprintf("has no container %q: correct the name or drop it from the rule", printable(left[0]))}
+		return nil, &fault{path: place.String(), message: fmt.Sprintf("has no container %q: correct the name or remove it from the rule", printable(left[0]))}
 	}
 	return out, nil
 }
@@ -240,9 +240,9 @@ func compileTarget(field string, t *hubv1.ContainerTarget) (containerChange, *fa
 func (c *containerChange) setNames(names []string, path string) *fault {
 	switch {
 	case len(names) > 0 && path != "":
-		return &fault{leaf: "path", path: printable(path), message: "goes without containers: drop one of the two"}
+		return &fault{leaf: "path", path: printable(path), message: "cannot be combined with containers: remove one of the two"}
 	case len(names) > maxTyped:
-		return &fault{leaf: "containers", message: fmt.Sprintf("has more than %d names: leave it out to mean all, or split the rule", maxTyped)}
+		return &fault{leaf: "containers", message: fmt.Sprintf("has more than %d names: remove the list to select all, or split the rule", maxTyped)}
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {

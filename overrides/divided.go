@@ -21,7 +21,7 @@ type DividedError struct {
 
 // Error names the rule and the path, and what to do.
 func (e *DividedError) Error() string {
-	return fmt.Sprintf("%s: path %s is what the placement divides between clusters: drop it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
+	return fmt.Sprintf("%s: path %s is divided between clusters by the placement: remove it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
 }
 
 // setDivided puts the numbers into the manifest.
@@ -39,7 +39,7 @@ func setDivided(manifest map[string]any, divided []Divided) error {
 			next, ok := at[step].(map[string]any)
 			if !ok {
 				if at[step] != nil {
-					return &InvalidError{Path: path.String(), Message: "leads through something other than an object: correct spec.replicas.path of the placement"}
+					return &InvalidError{Path: path.String(), Message: "goes through a value that is not an object: correct spec.replicas.path of the placement"}
 				}
 				next = map[string]any{}
 				at[step] = next

@@ -14,7 +14,7 @@ func TestADividedNumberComesBeforeTheRules(t *testing.T) {
 	spec := func() map[string]any {
 		return map[string]any{"replicas": int64(12), "size": int64(1), "deep": map[string]any{"a/b": int64(1)}, "list": []any{"x"}}
 	}
-	const refused = `OverridePolicy team/p, rule "r": path /spec/replicas is what the placement divides between clusters: drop it from the rule, and use spec.replicas.divide of the placement`
+	const refused = `OverridePolicy team/p, rule "r": path /spec/replicas is divided between clusters by the placement: remove it from the rule, and use spec.replicas.divide of the placement`
 	tests := map[string]struct {
 		rule    string
 		divided []Divided
@@ -41,7 +41,7 @@ func TestADividedNumberComesBeforeTheRules(t *testing.T) {
 		"nor an object in its place":                  {rule: `mergePatch: {spec: {replicas: {of: 1}}}`, divided: []Divided{{"/spec/replicas", 5}}, says: refused},
 		"a rule for another cluster does no harm":     {rule: `clusters: {names: [us-1]}, patches: [{op: replace, path: /spec/replicas, value: 3}]`, divided: []Divided{{"/spec/replicas", 5}}, want: map[string]any{"replicas": int64(5)}},
 		"nothing is divided":                          {rule: `patches: [{op: replace, path: /spec/replicas, value: 3}]`, want: map[string]any{"replicas": int64(3)}},
-		"a way through a list is none":                {rule: `mergePatch: {spec: {size: 2}}`, divided: []Divided{{"/spec/list/0", 4}}, says: "the hub object: path /spec/list/0 leads through something other than an object: correct spec.replicas.path of the placement"},
+		"a way through a list is none":                {rule: `mergePatch: {spec: {size: 2}}`, divided: []Divided{{"/spec/list/0", 4}}, says: "the hub object: path /spec/list/0 goes through a value that is not an object: correct spec.replicas.path of the placement"},
 		"a number of the metadata is not for changes": {rule: `mergePatch: {spec: {size: 2}}`, divided: []Divided{{"/metadata/generation", 4}}, says: "the hub object: path /metadata/generation is metadata that cannot be overridden: name one key of /metadata/labels or /metadata/annotations"},
 	}
 	for name, tc := range tests {

@@ -54,16 +54,16 @@ func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 // What is wrong with a text. The parsers' own errors may quote it.
 var (
 	errUnreadable = errors.New("it cannot be read")
-	errNoObject   = errors.New("its root is no object")
+	errNoObject   = errors.New("its root is not an object")
 	errDocuments  = errors.New("it has more than one document")
-	errAnchors    = errors.New("it has anchors, aliases or merge keys, which are not followed")
-	errTags       = errors.New("it has tags of YAML, which are not followed")
-	errKeys       = errors.New("it has a key twice, or one that is no scalar")
+	errAnchors    = errors.New("it has anchors, aliases or merge keys, which are not supported")
+	errTags       = errors.New("it has YAML tags, which are not supported")
+	errKeys       = errors.New("it has a duplicate key, or a key that is not a scalar")
 	errLevels     = fmt.Errorf("it nests deeper than %d levels", maxDepth)
 )
 
 func notHeld(format hubv1.TextFormat, err error) string {
-	return fmt.Sprintf("holds no %s that can be edited, for %s: correct the text or drop the edit", format, err)
+	return fmt.Sprintf("holds no %s that can be edited, because %s: correct the text or remove the edit", format, err)
 }
 
 // safely turns a panic of the YAML library into an error.

@@ -106,12 +106,12 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	case !ok:
 		return bad("is not a string: use mergePatch or patches of the rule")
 	case len(text) > maxTextBytes:
-		return bad(fmt.Sprintf("holds more than %d KiB, which is too much to be edited: split it into several fields", maxTextBytes>>10))
+		return bad(fmt.Sprintf("holds more than %d KiB, which is too much to edit: split it into several fields", maxTextBytes>>10))
 	}
 	b.text -= len(text)
 	b.marks -= marksOf(text)
 	if b.text < 0 || b.marks < 0 {
-		return bad(fmt.Sprintf("holds too much to be edited: all edits of one object in one cluster may read %d KiB and about %d entries", maxText>>10, maxMarks/2))
+		return bad(fmt.Sprintf("holds too much to edit: all edits of one object in one cluster may read %d KiB and about %d entries", maxText>>10, maxMarks/2))
 	}
 	parsed, message := parseDocument(e.format, text)
 	if message != "" {

@@ -11,7 +11,7 @@ import (
 
 // ErrTooLarge means that the rendered object has more than 4 MiB as JSON. Whether a member takes a smaller one, it says
 // itself.
-var ErrTooLarge = errors.New("the rendered object is larger than 4 MiB, which is more than any API server takes: make it smaller or split it")
+var ErrTooLarge = errors.New("the rendered object is larger than 4 MiB, which no API server accepts: make it smaller or split it")
 
 // PolicyRef names an OverridePolicy or a ClusterOverridePolicy.
 type PolicyRef struct {

@@ -69,7 +69,7 @@ func TestExclusionsOf(t *testing.T) {
 		},
 		"an expression that gives no answer": {
 			policies: some(policy("a", excluding(&hubv1.RuleClusters{Expression: "labels['tier'] == 'x'", LabelSelector: european.LabelSelector}))),
-			want:     map[string]string{"fra": `for now: OverridePolicy team/a, rule "r": clusters.expression: gives no answer for cluster fra: no such key: tier: ` + adviceMissing},
+			want:     map[string]string{"fra": `for now: OverridePolicy team/a, rule "r": clusters.expression: fails for cluster fra: no such key: tier: ` + adviceMissing},
 		},
 		"a rule for good is named before one for now": {
 			policies: some(policy("a", excluding(&hubv1.RuleClusters{Expression: "version == 'v1.30.1'"})), policy("b", excluding(european))),

@@ -127,7 +127,7 @@ func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 		if failure := (*expression.EvaluationError)(nil); errors.As(err, &failure) {
 			reason = failure.Reason
 		}
-		return false, targetFault(fmt.Sprintf("gives no answer for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), advice(reason)))
+		return false, targetFault(fmt.Sprintf("fails for cluster %s: %s: %s", e.cluster.Name, printable(err.Error()), advice(reason)))
 	}
 	return holds, nil
 }
@@ -158,7 +158,7 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 	return t, nil
 }
 
-const adviceMissing = "ask first for what may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
+const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
 // advice says what to do about a reason of an *expression.EvaluationError.
 func advice(reason string) string {

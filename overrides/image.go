@@ -165,7 +165,7 @@ func (i *imageChange) apply(doc map[string]any, _ *budget) *fault {
 	v, ok := i.path.lookup(doc)
 	text, isString := v.(string)
 	if ok && !isString {
-		return &fault{path: i.path.String(), message: "is not a string, as an image is: correct the path"}
+		return &fault{path: i.path.String(), message: "is not a string: correct the path to the image"}
 	}
 	if !ok {
 		text = ""

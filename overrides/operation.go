@@ -79,7 +79,7 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	case takesFrom(in.Op) && in.From == "":
 		return "from", fmt.Sprintf("has no from, which op %s needs", in.Op)
 	case takesValue(in.Op) && in.Value == nil && in.Expression == "":
-		return "value", fmt.Sprintf("has no value: op %s needs one other than null, or an expression", in.Op)
+		return "value", fmt.Sprintf("has no value: op %s needs a value other than null, or an expression", in.Op)
 	case in.Value != nil && in.Expression != "":
 		return "expression", "has both a value and an expression: drop one"
 	case !takesValue(in.Op) && in.Expression != "":

@@ -157,7 +157,7 @@ func add(value any) step {
 // length.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
-		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to be changed by index: use mergePatch", maxIndex)
+		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)
 	}
 	i, ok := index(key)
 	if !ok || i > last {
@@ -167,5 +167,5 @@ func place(key string, last, n int) (int, string) {
 }
 
 func outside(n int) string {
-	return fmt.Sprintf("is outside of the list, whose length is %d: correct the index, or use /- to append", n)
+	return fmt.Sprintf("is outside the list, whose length is %d: correct the index, or use /- to append", n)
 }

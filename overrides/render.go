@@ -126,7 +126,7 @@ func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen
 	if r.change.late {
 		n, err := size(manifest, b.kept, maxManifestDepth)
 		if err != nil {
-			return nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: "is one of too many rules with a test after a change: put the test before all other operations"}
+			return nil, &InvalidError{Policy: r.ref.Policy, Rule: r.ref.Rule, Message: "is one of too many rules with a test after a change: move the test before all other operations"}
 		}
 		b.kept -= n
 		kept = runtime.DeepCopyJSON(manifest)

@@ -33,8 +33,8 @@ func TestRenderRefusesMalformedTemplates(t *testing.T) {
 		"labels that are typed":          {thing(map[string]any{"labels": map[string]string{"a": "b"}}), "the hub object: path /metadata/labels is not a map of strings: correct the object on the hub"},
 		"an annotation that is null":     {thing(map[string]any{"annotations": map[string]any{"b": nil, "c": nil, "d": "x"}}), "the hub object: path /metadata/annotations/b is not a string: correct the object on the hub"},
 		"a key that is no text":          {thing(map[string]any{"annotations": map[string]any{"\xff\n": 1}}), "the hub object: path /metadata/annotations/?? is not a string: correct the object on the hub"},
-		"a value that Go made":           {objectWith(map[string]any{"a": 5}), "the hub object: holds a value that JSON cannot: correct the object on the hub"},
-		"a number that JSON cannot hold": {objectWith(map[string]any{"a": math.NaN()}), "the hub object: holds a value that JSON cannot: correct the object on the hub"},
+		"a value that Go made":           {objectWith(map[string]any{"a": 5}), "the hub object: holds a value that JSON cannot represent: correct the object on the hub"},
+		"a number that JSON cannot hold": {objectWith(map[string]any{"a": math.NaN()}), "the hub object: holds a value that JSON cannot represent: correct the object on the hub"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 var (
 	errTooDeep = fmt.Errorf("nests deeper than %d levels: flatten it", maxManifestDepth)
-	errNotJSON = errors.New("holds a value that JSON cannot: correct the object on the hub")
+	errNotJSON = errors.New("holds a value that JSON cannot represent: correct the object on the hub")
 )
 
 // decode reads a value of a policy. The message says what is wrong, or is empty; it holds nothing of the value.

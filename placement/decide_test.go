@@ -168,7 +168,7 @@ func TestDecide(t *testing.T) {
 			want: Decision{Rejected: []Rejection{
 				{Cluster: "a", Reason: hubv1.ReasonUnschedulable, Message: "the cluster is marked unschedulable"},
 				{Cluster: "b", Reason: hubv1.ReasonClusterNotReady, Message: "the cluster is not Ready"},
-				{Cluster: "c", Reason: hubv1.ReasonNamespaceNotAllowed, Message: "the cluster's allowedNamespaces leave the object's namespace out"},
+				{Cluster: "c", Reason: hubv1.ReasonNamespaceNotAllowed, Message: "the cluster's allowedNamespaces do not include the object's namespace"},
 			}},
 		},
 		"trouble of a cluster never takes an object away": {
@@ -176,7 +176,7 @@ func TestDecide(t *testing.T) {
 			want: Decision{Targets: []Target{
 				{Cluster: "a", Reason: hubv1.ReasonUnschedulable, Message: "the cluster is marked unschedulable"},
 				{Cluster: "b", Reason: hubv1.ReasonClusterNotReady, Message: "the cluster is not Ready"},
-				{Cluster: "c", Reason: hubv1.ReasonNamespaceNotAllowed, Message: "the cluster's allowedNamespaces leave the object's namespace out"},
+				{Cluster: "c", Reason: hubv1.ReasonNamespaceNotAllowed, Message: "the cluster's allowedNamespaces do not include the object's namespace"},
 			}},
 		},
 		"a leaving cluster counts as leaving even if it is no longer selected": {

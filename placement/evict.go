@@ -83,7 +83,7 @@ func due(in *Input, c *Cluster) refusal {
 		}
 		limit := in.Placement.limitOf(t)
 		if _, passed := left(t, limit, in.Now); passed {
-			return refusal{hubv1.ReasonEvicted, fmt.Sprintf("taint %s is there since %s and is tolerated for %d s",
+			return refusal{hubv1.ReasonEvicted, fmt.Sprintf("taint %s is set since %s and is tolerated for %d s",
 				t.ToString(), t.TimeAdded.UTC().Format(time.RFC3339), max(*limit, 0))}
 		}
 	}
@@ -120,7 +120,7 @@ func outage(in *Input) refusal {
 	if most != 50 {
 		share = fmt.Sprintf("%d %%", most)
 	}
-	return refusal{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters are away: the hub moves nothing while more than %s are", away, all, share)}
+	return refusal{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }
 
 // evict marks the clusters that lose the object to others: as many of those that are due as can be replaced, while the
@@ -141,7 +141,7 @@ func (s *spread) evict(all []*contender) {
 
 	before := s.try(all)
 	for _, c := range due {
-		c.stays = refusal{hubv1.ReasonNoReplacement, "no other cluster can take its place"}
+		c.stays = refusal{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
 	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // that one goes in any case
@@ -154,7 +154,7 @@ func (s *spread) evict(all []*contender) {
 	}
 	if s.number == 0 && len(s.constraints) == 0 && len(s.groups) == 0 && !s.divided {
 		for _, c := range due {
-			c.stays = refusal{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so that no other can take its place"}
+			c.stays = refusal{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so no other cluster can replace this one"}
 		}
 		return
 	}

@@ -251,7 +251,7 @@ func shown(d Decision) string {
 		fmt.Fprintf(&b, "again after %s\n", d.Again)
 	}
 	if d.Kept {
-		b.WriteString("every cluster keeps what it has\n")
+		b.WriteString("every cluster keeps its copy\n")
 	}
 	return b.String()
 }

@@ -57,7 +57,7 @@ func TestExclusionsByRules(t *testing.T) {
 				Placement: compiled(t, every(), &hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)}),
 				Clusters:  []Cluster{open("a"), open("b"), open("c")}, Excluded: map[string]Exclusion{"a": said},
 			},
-			want: []string{"b holds Scheduled", "a rejected ExcludedByOverride " + saidText, "c rejected NotChosen numberOfClusters 1 is reached by clusters that come before it"},
+			want: []string{"b holds Scheduled", "a rejected ExcludedByOverride " + saidText, "c rejected NotChosen numberOfClusters is 1, and other clusters come first"},
 		},
 		"another cluster takes the place of the excluded one": {
 			in: Input{

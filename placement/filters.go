@@ -94,7 +94,7 @@ func foundOtherwise(in *Input, c *Cluster) refusal {
 	}
 	switch holds, err := e.holds(c); {
 	case err != nil:
-		return refusal{hubv1.ReasonExpressionFailed, "expression gives no answer: " + short(err.Error()) + "; " + e.values(c)}
+		return refusal{hubv1.ReasonExpressionFailed, "expression fails: " + short(err.Error()) + "; " + e.values(c)}
 	case !holds && !e.said:
 		return refusal{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
 	}
@@ -192,7 +192,7 @@ func notAllowed(_ *Input, c *Cluster) refusal {
 	if c.NamespaceAllowed {
 		return refusal{}
 	}
-	return refusal{hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces leave the object's namespace out"}
+	return refusal{hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces do not include the object's namespace"}
 }
 
 func unschedulable(_ *Input, c *Cluster) refusal {
@@ -215,7 +215,7 @@ func notServed(in *Input, c *Cluster) refusal {
 	versions, known := c.Served[kind]
 	switch {
 	case !known && c.ServedInFull:
-		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not said yet whether it serves %s", kind)}
+		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not reported yet whether it serves %s", kind)}
 	case !known || in.Object.CopyVersion(versions) != "":
 		return refusal{}
 	case len(versions) == 0:

@@ -10,13 +10,13 @@ import (
 func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.PlacementObject) string {
 	first, err := match(object, winner)
 	if err != nil {
-		return "the object stays with the placement that it follows while the selectors of that cannot be read"
+		return "the object stays with the placement that it follows, because the selectors of that placement are invalid"
 	}
 	second, _ := match(object, other) // it matches
 	a, b := candidate{PlacementObject: winner, specificity: first}, candidate{PlacementObject: other, specificity: second}
 	switch {
 	case precedence(b, a) < 0:
-		return "it comes first, but takes no object from a placement that is followed already: its preemption is not Always"
+		return "it comes first, but its preemption is not Always, so it takes over no object from another placement"
 	case Outranks(winner, other):
 		return fmt.Sprintf("ClusterPlacement %s is enforced: it comes before every placement that is not", winner.GetName())
 	case rank(a) != rank(b):

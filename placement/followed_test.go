@@ -45,11 +45,11 @@ func TestWhyAPlacementIsNotFollowed(t *testing.T) {
 		"a later name":     {named("a", 0, every), named("b", 0, every), "", "at equal priority and selectors the name decides"},
 		"one that does not preempt": {
 			named("b", 0, every), named("a", 9, every), "b",
-			"it comes first, but takes no object from a placement that is followed already: its preemption is not Always",
+			"it comes first, but its preemption is not Always, so it takes over no object from another placement",
 		},
 		"the followed one cannot be read": {
 			broken, named("a", 9, every), "broken",
-			"the object stays with the placement that it follows while the selectors of that cannot be read",
+			"the object stays with the placement that it follows, because the selectors of that placement are invalid",
 		},
 	}
 	for name, tc := range tests {

@@ -60,7 +60,7 @@ func (c *Compiled) prefer(f *findings, cl *Cluster) {
 		part := Part{Name: fmt.Sprintf("preferences[%d]", i)}
 		switch holds, err := p.selects(cl); {
 		case err != nil:
-			part.Note = "expression gives no answer: " + short(err.Error())
+			part.Note = "expression fails: " + short(err.Error())
 		case holds:
 			part.Score = p.weight
 		}

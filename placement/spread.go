@@ -351,12 +351,12 @@ func (a *attempt) breaks() bool {
 // refusal says why a candidate was not chosen.
 func (a *attempt) refusal(c *contender) refusal {
 	if a.number > 0 && a.chosen >= a.number {
-		return refusal{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters %d is reached by clusters that come before it", a.number)}
+		return refusal{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}
 	}
 	for i, d := range a.domains {
 		if d.bars(c.domains[i], rules{skew: true, wishes: a.number == 0}) {
 			return refusal{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
 		}
 	}
-	return refusal{hubv1.ReasonNotChosen, "other clusters come before it"}
+	return refusal{hubv1.ReasonNotChosen, "other clusters come first"}
 }

@@ -104,8 +104,8 @@ func TestScoresAreTracedByPart(t *testing.T) {
 	a, b := open("a"), open("b")
 	a.Objects, b.Objects, a.Revision, b.Revision = 10, 5, "1", "1"
 	want := [][]Part{
-		{{Name: "preferences[0]", Score: 7}, {Name: "preferences[1]", Note: "expression gives no answer: no such key: none"}, {Name: "FewestObjects"}},
-		{{Name: "preferences[0]"}, {Name: "preferences[1]", Note: "expression gives no answer: no such key: none"}, {Name: "FewestObjects", Score: 25}},
+		{{Name: "preferences[0]", Score: 7}, {Name: "preferences[1]", Note: "expression fails: no such key: none"}, {Name: "FewestObjects"}},
+		{{Name: "preferences[0]"}, {Name: "preferences[1]", Note: "expression fails: no such key: none"}, {Name: "FewestObjects", Score: 25}},
 	}
 	for range 2 { // what is remembered must not grow
 		_, trace := Explain(Input{Placement: p, Clusters: []Cluster{a, b}})
@@ -131,7 +131,7 @@ func TestExplainTellsTheSteps(t *testing.T) {
 	want := []string{
 		"Keep a: it holds the object, score 0, region x now has 1",
 		"Choose c: score 0, region y now has 1",
-		"Drop b: numberOfClusters 2 is reached by clusters that come before it",
+		"Drop b: numberOfClusters is 2, and other clusters come first",
 	}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("steps (-want +got):\n%s\n%+v", diff, d)

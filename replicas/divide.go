@@ -55,7 +55,7 @@ var errTwice = errors.New("named twice")
 func Divide(in Input) (Division, error) {
 	by, known := ways[cmp.Or(in.By, hubv1.DivideByWeight)]
 	if !known {
-		return Division{}, fmt.Errorf("dividing replicas: there is no way to divide by %q", in.By)
+		return Division{}, fmt.Errorf("dividing replicas: unknown way to divide %q", in.By)
 	}
 	total := bounded(in.Total)
 	out := Division{Shares: make(map[string]int64, len(in.Clusters))}

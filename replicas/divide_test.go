@@ -134,7 +134,7 @@ func TestDivideRefusesWhatMakesNoSense(t *testing.T) {
 		in   Input
 		says string
 	}{
-		"a way that is not there": {Input{By: "Luck"}, `dividing replicas: there is no way to divide by "Luck"`},
+		"a way that is not there": {Input{By: "Luck"}, `dividing replicas: unknown way to divide "Luck"`},
 		"a cluster twice":         {Input{Clusters: []Cluster{{Name: "a"}, {Name: "a"}}}, `dividing replicas: cluster "a": named twice`},
 	}
 	for name, tc := range tests {

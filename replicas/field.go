@@ -35,9 +35,9 @@ type Field struct {
 }
 
 var (
-	errMissing   = errors.New("it is not there: set it on the hub object, or correct spec.replicas.path")
-	errNoInteger = errors.New("it is not a whole number between 0 and 2147483647")
-	errIndexed   = errors.New("every copy of a Job with completionMode Indexed would begin with index 0 and do the same work: " +
+	errMissing   = errors.New("the field is missing: set it on the hub object, or correct spec.replicas.path")
+	errNoInteger = errors.New("the field is not a whole number between 0 and 2147483647")
+	errIndexed   = errors.New("each copy of a Job with completionMode Indexed would start with index 0 and do the same work: " +
 		"use NonIndexed, or spec.replicas.type Duplicate")
 )
 
@@ -50,9 +50,9 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	}
 	suggestion := "its definition has no scale path to suggest one"
 	if scalePath != "" {
-		suggestion = fmt.Sprintf("the scale path of its definition suggests %s, if what that counts can be divided", pointerOf(scalePath))
+		suggestion = fmt.Sprintf("the scale path of its definition suggests %s, if that number can be divided", pointerOf(scalePath))
 	}
-	return fmt.Errorf("dividing the replicas of a %s: which field has them is not known: set spec.replicas.path; %s", kind, suggestion)
+	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }
 
 // NeedsPath says whether the policy has to say where a kind has its replicas and does not.
@@ -75,7 +75,7 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	f.Fixed = kind == job && f.Path == completionsPath
 	for _, owned := range spec.Apply.MemberOwnedFields {
 		if within(owned, f.Path) || within(f.Path, owned) {
-			return Field{}, fmt.Errorf("dividing %s: spec.apply.memberOwnedFields leaves %s to members: take it out there, or set spec.replicas.type to Duplicate", f.Path, owned)
+			return Field{}, fmt.Errorf("dividing %s: spec.apply.memberOwnedFields leaves %s to members: remove it there, or set spec.replicas.type to Duplicate", f.Path, owned)
 		}
 	}
 	total, err := numberAt(template, f.Path)

@@ -53,24 +53,24 @@ func TestWhichNumberIsDivided(t *testing.T) {
 		"a path wins over what is known": {object: "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 12, minReadySeconds: 3}}", path: "/spec/minReadySeconds",
 			want: Field{Path: "/spec/minReadySeconds", Total: 3}},
 		"a kind of the same name in another group is another kind": {object: "{apiVersion: example.com/v1, kind: Deployment, spec: {replicas: 12}}",
-			says: "dividing the replicas of a Deployment.example.com: which field has them is not known: set spec.replicas.path; its definition has no scale path to suggest one"},
+			says: "dividing the replicas of a Deployment.example.com: the field with the replicas is not known: set spec.replicas.path; its definition has no scale path to suggest one"},
 		"the scale path is a suggestion only": {object: "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: {replicas: 2, shards: 3}}", scale: ".spec.shards",
-			says: "dividing the replicas of a Prometheus.monitoring.coreos.com: which field has them is not known: set spec.replicas.path; " +
-				"the scale path of its definition suggests /spec/shards, if what that counts can be divided"},
+			says: "dividing the replicas of a Prometheus.monitoring.coreos.com: the field with the replicas is not known: set spec.replicas.path; " +
+				"the scale path of its definition suggests /spec/shards, if that number can be divided"},
 		"a path that is not there": {object: aCluster, path: "/spec/replicas",
-			says: "dividing /spec/replicas of the Cluster: it is not there: set it on the hub object, or correct spec.replicas.path"},
+			says: "dividing /spec/replicas of the Cluster: the field is missing: set it on the hub object, or correct spec.replicas.path"},
 		"a path through a number": {object: aCluster, path: "/spec/instances/of",
-			says: "dividing /spec/instances/of of the Cluster: it is not there: set it on the hub object, or correct spec.replicas.path"},
-		"a path to a text":       {object: aCluster, path: "/spec/name", says: "dividing /spec/name of the Cluster: it is not a whole number between 0 and 2147483647"},
-		"a number that is huge":  {object: aCluster, path: "/spec/huge", says: "dividing /spec/huge of the Cluster: it is not a whole number between 0 and 2147483647"},
-		"a number below nothing": {object: aCluster, path: "/spec/less", says: "dividing /spec/less of the Cluster: it is not a whole number between 0 and 2147483647"},
+			says: "dividing /spec/instances/of of the Cluster: the field is missing: set it on the hub object, or correct spec.replicas.path"},
+		"a path to a text":       {object: aCluster, path: "/spec/name", says: "dividing /spec/name of the Cluster: the field is not a whole number between 0 and 2147483647"},
+		"a number that is huge":  {object: aCluster, path: "/spec/huge", says: "dividing /spec/huge of the Cluster: the field is not a whole number between 0 and 2147483647"},
+		"a number below nothing": {object: aCluster, path: "/spec/less", says: "dividing /spec/less of the Cluster: the field is not a whole number between 0 and 2147483647"},
 		"a Job that counts its pods": {object: "{apiVersion: batch/v1, kind: Job, spec: {completions: 20, completionMode: Indexed}}",
-			says: "dividing /spec/completions of the Job: every copy of a Job with completionMode Indexed would begin with index 0 and do the same work: " +
+			says: "dividing /spec/completions of the Job: each copy of a Job with completionMode Indexed would start with index 0 and do the same work: " +
 				"use NonIndexed, or spec.replicas.type Duplicate"},
 		"what is left to members": {object: aDeployment, owned: []string{"/spec/replicas"},
-			says: "dividing /spec/replicas: spec.apply.memberOwnedFields leaves /spec/replicas to members: take it out there, or set spec.replicas.type to Duplicate"},
+			says: "dividing /spec/replicas: spec.apply.memberOwnedFields leaves /spec/replicas to members: remove it there, or set spec.replicas.type to Duplicate"},
 		"what is left to members with others": {object: aCluster, path: "/spec/deep/a~1b", owned: []string{"/spec/deep"},
-			says: "dividing /spec/deep/a~1b: spec.apply.memberOwnedFields leaves /spec/deep to members: take it out there, or set spec.replicas.type to Duplicate"},
+			says: "dividing /spec/deep/a~1b: spec.apply.memberOwnedFields leaves /spec/deep to members: remove it there, or set spec.replicas.type to Duplicate"},
 		"what is left to members and begins alike": {object: aDeployment, owned: []string{"/spec/replicasMax"}, want: Field{Path: "/spec/replicas", Total: 12}},
 	}
 	for name, tc := range tests {
@@ -134,10 +134,10 @@ func TestWhatOneReplicaAsksFor(t *testing.T) {
 		"a pod if nothing is stated": {object: `{kind: Deployment, apiVersion: apps/v1, spec: {template: {spec: {containers: [{name: a}]}}}}`, want: list("pods", "1")},
 		"what the policy says":       {object: aCluster, stated: list("cpu", "2"), want: list("cpu", "2", "pods", "1")},
 		"as many pods as it says":    {object: aCluster, stated: list("pods", "3"), want: list("pods", "3")},
-		"no pod template": {object: aCluster, says: "finding what one replica of the Cluster asks for: it has no pod template at /spec/template: " +
-			"set spec.replicas.requests to what one replica asks for"},
+		"no pod template": {object: aCluster, says: "finding the requests of one replica of the Cluster: it has no pod template at /spec/template: " +
+			"set spec.replicas.requests to the requests of one replica"},
 		"a template of something else": {object: "{kind: Claim, apiVersion: example.com/v1, spec: {template: {spec: {size: 1}}}}",
-			says: "finding what one replica of the Claim asks for: it has no pod template at /spec/template: set spec.replicas.requests to what one replica asks for"},
+			says: "finding the requests of one replica of the Claim: it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TermsHash(way hubv1.DividePolicy, requests corev1.ResourceList) (string, er
 		Requests corev1.ResourceList `json:"requests"`
 	}{way, requests})
 	if err != nil {
-		return "", fmt.Errorf("hashing what replicas are divided by: %w", err)
+		return "", fmt.Errorf("hashing the terms of a division: %w", err)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])[:termsHashLength], nil

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to what one replica asks for")
+var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
 
 // Requests are what one replica of the object asks of a cluster: what the policy says, or else what a scheduler counts
 // for a pod of its template. One pod is part of it.
@@ -23,7 +23,7 @@ func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured)
 	if requests == nil {
 		pod, err := podOf(template)
 		if err != nil {
-			return nil, fmt.Errorf("finding what one replica of the %s asks for: %w", template.GetKind(), err)
+			return nil, fmt.Errorf("finding the requests of one replica of the %s: %w", template.GetKind(), err)
 		}
 		requests = podresource.PodRequests(pod, podresource.PodResourcesOptions{})
 	}

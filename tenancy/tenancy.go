@@ -51,8 +51,8 @@ func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !slices.Contains(credentials, corev1.SecretType(kind)) {
 		return nil
 	}
-	return &Refusal{hubv1.ReasonSecretTypeRefused, fmt.Sprintf("a Secret of type %s is a credential of the cluster that made it: make one on the member, or take this one "+
-		"out of the placement", kind)}
+	return &Refusal{hubv1.ReasonSecretTypeRefused, fmt.Sprintf("a Secret of type %s is a credential of one cluster: create one on the member, or remove this Secret "+
+		"from the placement", kind)}
 }
 
 // Of refuses a manifest as it would be written.
@@ -64,7 +64,7 @@ func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) 
 	if len(violations) == 0 {
 		return nil
 	}
-	return &Refusal{hubv1.ReasonPodSecurityViolation, fmt.Sprintf("the hub's namespace enforces Pod Security %s: correct %s of the pod template, or label the namespace otherwise",
+	return &Refusal{hubv1.ReasonPodSecurityViolation, fmt.Sprintf("the hub's namespace enforces Pod Security %s: correct %s of the pod template, or change the label of the namespace",
 		level, strings.Join(violations, ", "))}
 }
 

@@ -52,7 +52,7 @@ func TestWhatIsNeverWritten(t *testing.T) {
 		reason string // empty if nothing is wrong
 		says   string
 	}{
-		"a token of a ServiceAccount":        {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token}`, nil, hubv1.ReasonSecretTypeRefused, "make one on the member"},
+		"a token of a ServiceAccount":        {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token}`, nil, hubv1.ReasonSecretTypeRefused, "create one on the member"},
 		"a token by which nodes join":        {`{apiVersion: v1, kind: Secret, type: bootstrap.kubernetes.io/token}`, nil, hubv1.ReasonSecretTypeRefused, "bootstrap"},
 		"another Secret":                     {`{apiVersion: v1, kind: Secret, type: Opaque}`, baseline, "", ""},
 		"a type of another kind":             {`{apiVersion: x.com/v1, kind: Secret, type: kubernetes.io/service-account-token}`, nil, "", ""},

@@ -577,7 +577,7 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 		},
 		"a cluster that asks for it, by name": {
 			policy: placement(`clusters: {names: [eu-1, us-1]}`), want: strings.Replace(select4, "|update", "|place memberclusters.hanse.dev us-1|update", 1),
-			lacks: "place", says: "place memberclusters.hanse.dev us-1 in the whole cluster: spec.requirePlaceVerb of the MemberCluster asks for it",
+			lacks: "place", says: "place memberclusters.hanse.dev us-1 in the whole cluster: spec.requirePlaceVerb of the MemberCluster requires it",
 		},
 		"a cluster that asks for it, by label": {
 			policy: placement(`clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: us}}, expression: "false"}`),
@@ -586,10 +586,10 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 		"a cluster that asks for it and is excluded": {policy: placement(`clusters: {labelSelector: {}, excludedNames: [us-1]}`), want: select4, lacks: "place"},
 		"an override policy": {
 			policy: policy(`[{name: a, mergePatch: {spec: {size: large}}}]`),
-			want:   strings.Replace(select4, "|update", "|override placements.hanse.dev shop|update", 1), lacks: "override", says: "override placements.hanse.dev in namespace shop: it changes what others placed",
+			want:   strings.Replace(select4, "|update", "|override placements.hanse.dev shop|update", 1), lacks: "override", says: "override placements.hanse.dev in namespace shop: the policy changes objects that others placed",
 		},
 		"overrides of roles": {
-			policy: rbac("ClusterRole"), lacks: "escalate", says: "escalate clusterroles.rbac.authorization.k8s.io in the whole cluster: it changes what others may do on members",
+			policy: rbac("ClusterRole"), lacks: "escalate", says: "escalate clusterroles.rbac.authorization.k8s.io in the whole cluster: the policy changes the rights of others on members",
 		},
 		"overrides of bindings": {
 			policy: rbac("RoleBinding"), lacks: "bind", says: "bind roles.rbac.authorization.k8s.io in namespace shop",

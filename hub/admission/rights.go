@@ -25,11 +25,11 @@ type need struct {
 }
 
 const (
-	whySelected = "it selects them, and the hub writes and deletes them on members in the author's stead"
-	whyOverride = "it changes what others placed"
-	whyAdopt    = "spec.apply.adoption takes over objects that members have already"
-	whyPlace    = "spec.requirePlaceVerb of the MemberCluster asks for it; or leave it out by spec.clusters.excludedNames"
-	whyEscalate = "it changes what others may do on members"
+	whySelected = "the hub writes and deletes the selected objects on members for the author"
+	whyOverride = "the policy changes objects that others placed"
+	whyAdopt    = "spec.apply.adoption takes over objects that exist on members"
+	whyPlace    = "spec.requirePlaceVerb of the MemberCluster requires it; or exclude the cluster with spec.clusters.excludedNames"
+	whyEscalate = "the policy changes the rights of others on members"
 )
 
 // selected are the rights on every selected kind. A namespace that is empty means all of them.

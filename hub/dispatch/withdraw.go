@@ -16,7 +16,7 @@ import (
 // older than a decision that took the object back.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
-		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: nothing is removed"), true
+		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: no object is removed"), true
 	}
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true

@@ -34,7 +34,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
 		if spec.HubExecution != hubv1.HubExecutionAllowed && placement.HubWouldRun(gk, a.hubRunsWorkloads) {
 			return notAccepted(hubv1.ReasonHubWouldRun,
-				"resourceSelectors[%d]: the hub itself would act on a %s; set spec.hubExecution to Allowed if that is wanted", i, gk), true
+				"resourceSelectors[%d]: the hub itself would act on a %s; to place it anyway, set spec.hubExecution to Allowed", i, gk), true
 		}
 		if gk.Kind == "*" {
 			continue // what the group has is found out again and again

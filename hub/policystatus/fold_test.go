@@ -120,21 +120,21 @@ func TestAPlacementSaysWhyObjectsDoNotFollowIt(t *testing.T) {
 		"all that it selects follows another one": {
 			of:     selected{lost: []hubv1.BindingObject{other}},
 			reason: hubv1.ReasonOtherFollowed,
-			scheduled: "no object follows this placement; 1 that it selects follow another one, such as Prometheus monitoring/other, " +
+			scheduled: "no object follows this placement; 1 of the selected objects follow another placement, such as Prometheus monitoring/other, " +
 				"which follows Placement/metrics",
 			applied: "no object follows this placement",
 		},
 		"some of it does": {
 			of:     selected{following: []hubv1.BindingObject{mine}, lost: []hubv1.BindingObject{other}},
 			reason: hubv1.ReasonScheduled,
-			scheduled: "1 of 1 objects; 1 that it selects follow another one, such as Prometheus monitoring/other, " +
+			scheduled: "1 of 1 objects; 1 of the selected objects follow another placement, such as Prometheus monitoring/other, " +
 				"which follows Placement/metrics",
 			applied: "1 of 1 objects",
 		},
 		"scheduling is suspended": {
 			of:        selected{following: []hubv1.BindingObject{mine}, suspend: hubv1.SuspendPolicy{Scheduling: true}},
 			reason:    hubv1.ReasonSuspended,
-			scheduled: "scheduling is suspended: every cluster keeps what it has, and new objects wait; 1 of 1 objects",
+			scheduled: "scheduling is suspended: every cluster keeps its copies, and new objects wait; 1 of 1 objects",
 			applied:   "1 of 1 objects",
 		},
 		"writing is suspended": {

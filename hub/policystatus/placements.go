@@ -159,7 +159,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 // scheduled adds to the condition what keeps objects from following the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
-		c.Message += fmt.Sprintf("; %d that it selects follow another one, such as %s", len(of.lost), nameOf(of.lost[0]))
+		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
 		if ref := of.lost[0].BindingSpec().PlacementRef; ref != nil {
 			c.Message += fmt.Sprintf(", which follows %s/%s", ref.Kind, ref.Name)
 		}
@@ -169,7 +169,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	}
 	if of.suspend.Scheduling {
 		c.Reason = hubv1.ReasonSuspended
-		c.Message = "scheduling is suspended: every cluster keeps what it has, and new objects wait; " + c.Message
+		c.Message = "scheduling is suspended: every cluster keeps its copies, and new objects wait; " + c.Message
 	}
 	c.Message = bounded(c.Message)
 	return c

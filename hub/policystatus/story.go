@@ -73,11 +73,11 @@ func (m *memory) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	const away = "away"
 	switch was, is := was.OldestObservedTime, is.OldestObservedTime; {
 	case was == nil && is != nil && m.may(away, now):
-		note := fmt.Sprintf("a cluster has not been heard since %s: what is said of its copies is of then", is.UTC().Format(time.RFC3339))
+		note := fmt.Sprintf("a cluster has not answered since %s: its copies are shown as of then", is.UTC().Format(time.RFC3339))
 		out = append(out, event{corev1.EventTypeWarning, EventClustersAway, "Observe", note})
 	case was != nil && is == nil:
 		m.told[away] = told{at: m.told[away].at}
-		out = append(out, event{corev1.EventTypeNormal, EventClustersBack, "Observe", "every cluster is heard again"})
+		out = append(out, event{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"})
 	}
 	return out
 }

@@ -52,8 +52,8 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 		"clusters that go away and come back are told once for all objects": {
 			statuses: []hubv1.PlacementStatus{good, away, away, good},
 			want: []event{
-				{corev1.EventTypeWarning, EventClustersAway, "Observe", "a cluster has not been heard since 2026-03-01T12:00:00Z: what is said of its copies is of then"},
-				{corev1.EventTypeNormal, EventClustersBack, "Observe", "every cluster is heard again"},
+				{corev1.EventTypeWarning, EventClustersAway, "Observe", "a cluster has not answered since 2026-03-01T12:00:00Z: its copies are shown as of then"},
+				{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"},
 			},
 		},
 		"a cluster selector that matches no cluster": {

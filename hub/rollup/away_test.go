@@ -37,7 +37,7 @@ func TestRowsOfClustersThatGoAndComeBack(t *testing.T) {
 		"but what it holds is not what is desired after a change": {
 			previous: held(func(r *hubv1.ClusterRow) { r.Generation = 6 }), target: shallHold, fact: inGrace,
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionUnknown, hubv1.ReasonPending, "generation 7 is on its way; the cluster holds 6"
+				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionUnknown, hubv1.ReasonPending, "generation 7 is not applied yet; the cluster has generation 6"
 			}),
 		},
 		"one that was away stays so when its link is lost anew": {

@@ -127,7 +127,7 @@ func unknownReason(unknown, underWay, all int) string {
 }
 
 func noCluster(kind string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster shall hold the object"}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
 // condition names the rows that are the reason, at most three.

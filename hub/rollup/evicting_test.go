@@ -17,11 +17,11 @@ func TestTheRowOfAClusterWhosePlaceIsTaken(t *testing.T) {
 	}}
 	evicting := func(r *hubv1.ClusterRow) {
 		r.Reason = hubv1.ReasonEvicting
-		r.Message = "Evicted: the copy is kept up to date and is not counted, and goes when it answers and what took its place is healthy: b, c, d and 1 more"
+		r.Message = "Evicted: the copy is kept up to date. It is not counted, and is withdrawn when the cluster answers and its replacements are healthy: b, c, d and 1 more"
 	}
 	away := func(r *hubv1.ClusterRow) {
 		r.Applied, r.Health, r.Reason, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonEvicting, &earlier
-		r.Message = "Evicted: the cluster does not answer; what it holds is not counted, and goes when it answers and what took its place is healthy: b, c, d and 1 more"
+		r.Message = "Evicted: the cluster does not answer. Its copy is not counted, and is withdrawn when the cluster answers and its replacements are healthy: b, c, d and 1 more"
 	}
 	unreachable := &Fact{LinkReason: hubv1.ReasonUnreachable, LinkMessage: "no answer", LastHeard: earlier.Time}
 	fine := &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}

@@ -51,7 +51,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		}
 	}
 	setTruncated(status, metav1.ConditionTrue, hubv1.ReasonOverBudget,
-		fmt.Sprintf("%d of %d rows were cut to stay within %d KiB: those of healthy clusters say no more than that", cutRows, len(rows), maxRows>>10), in)
+		fmt.Sprintf("%d of %d rows were shortened to keep the limit of %d KiB: rows of healthy clusters have no details", cutRows, len(rows), maxRows>>10), in)
 	return out
 }
 

@@ -17,12 +17,12 @@ import (
 
 var (
 	// ErrRequired means that the schema requires a status field for which the members give no value.
-	ErrRequired = errors.New("a required field has no value that can be merged")
+	ErrRequired = errors.New("a required field has no merged value")
 	// ErrInvalid means that the schema does not allow what was merged, taken together.
-	ErrInvalid = errors.New("what can be merged is not valid")
+	ErrInvalid = errors.New("the merged status does not match the schema")
 	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet:
 	// the status on the hub object is better than one without them.
-	ErrIncomplete = errors.New("not every cluster whose row was cut has reported since the start")
+	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
 const (

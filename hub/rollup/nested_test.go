@@ -191,7 +191,7 @@ clusters: {a: {replicas: 25%}, b: {replicas: 3}}`,
 		},
 		"a status that the schema does not allow as a whole is none": {
 			in:   "schema: {a: {type: string}, b: {type: string}, replicas: {type: integer}}\nrequired: [a]\nclusters: {x: {replicas: 1}}",
-			want: "{error: 'merging the status: a required field has no value that can be merged: status.a'}",
+			want: "{error: 'merging the status: a required field has no merged value: status.a'}",
 		},
 	}
 	for name, tc := range tests {

@@ -103,7 +103,7 @@ func TestRow(t *testing.T) {
 		"but it does not claim a generation that came while the hub was down": {
 			previous: held(func(r *hubv1.ClusterRow) { r.Generation = 6 }), target: shallHold,
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionUnknown, hubv1.ReasonPending, "generation 7 is on its way; the cluster holds 6"
+				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionUnknown, hubv1.ReasonPending, "generation 7 is not applied yet; the cluster has generation 6"
 			}),
 		},
 		"an applied and healthy object needs no words": {
@@ -154,26 +154,26 @@ func TestRow(t *testing.T) {
 			previous: held(), target: shallHold,
 			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubGeneration = 6 }), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionFalse, hubv1.ReasonPending, "generation 7 is on its way; the cluster holds 6"
+				r.Generation, r.Applied, r.Reason, r.Message = 6, metav1.ConditionFalse, hubv1.ReasonPending, "generation 7 is not applied yet; the cluster has generation 6"
 			}),
 		},
 		"an outcome of another content is not what is desired now, though the generation is the same": {
 			previous: held(), target: shallHold,
 			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubContent = 78 }), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Reason, r.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the newest content of the hub object is on its way"
+				r.Applied, r.Reason, r.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the newest content of the hub object is not applied yet"
 			}),
 		},
 		"an outcome of a newer number is of an earlier object of that name": {
 			target: shallHold, fact: &Fact{Connected: true, Outcome: confirmed(func(o *member.Outcome) { o.HubGeneration = 9 }), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Generation, r.Applied, r.Reason, r.Message = 9, metav1.ConditionFalse, hubv1.ReasonPending, "generation 7 is on its way; the cluster holds 9"
+				r.Generation, r.Applied, r.Reason, r.Message = 9, metav1.ConditionFalse, hubv1.ReasonPending, "generation 7 is not applied yet; the cluster has generation 9"
 			}),
 		},
 		"what the watch has not shown yet is progressing": {
 			target: shallHold, fact: &Fact{Connected: true, Synced: true, Outcome: confirmed()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Observed, r.Health, r.Reason, r.Message = nil, hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
+				r.Observed, r.Health, r.Reason, r.Message = nil, hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown the change yet"
 			}),
 		},
 		"an older sight of the object contradicts nothing": {
@@ -182,7 +182,7 @@ func TestRow(t *testing.T) {
 				o.ResourceVersion, o.Digest = "99", "0000"
 			})},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Health, r.Reason, r.Message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown it yet"
+				r.Health, r.Reason, r.Message = hubv1.HealthProgressing, hubv1.ReasonPending, "applied; the cluster's watch has not shown the change yet"
 			}),
 		},
 		"a newer sight with another digest takes Applied back": {
@@ -191,14 +191,14 @@ func TestRow(t *testing.T) {
 				o.ResourceVersion, o.Digest = "101", "0000"
 			})},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonPending, "the object was changed on the cluster and is about to be put back"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonPending, "the copy was changed on the cluster, and the hub is about to restore it"
 			}),
 		},
 		"an object that is being deleted on the member is shown": {
 			previous: held(), target: shallHold,
 			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(func(o *member.Observation) { o.ResourceVersion, o.Deleting = "101", true })},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the copy is being deleted on the cluster; the hub creates it again afterwards"
 			}),
 		},
 		"a copy of another hub object says nothing": {
@@ -230,19 +230,19 @@ func TestRow(t *testing.T) {
 		},
 		"nothing is withdrawn from the hub itself": {
 			target: shallLose, fact: &Fact{IsHub: true},
-			want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn, Message: "the cluster is the hub itself: nothing is removed"},
+			want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn, Message: "the cluster is the hub itself: no object is removed"},
 		},
 
 		"what is to be withdrawn is not applied any more": {
 			previous: held(), target: shallLose,
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the withdrawal (Delete) is pending: NotSelected"
 			}),
 		},
 		"an outcome of an apply is no withdrawal": {
 			previous: held(), target: shallLose, fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the withdrawal (Delete) is pending: NotSelected"
 			}),
 		},
 		"a withdrawal that is refused says why": {
@@ -264,7 +264,7 @@ func TestRow(t *testing.T) {
 		"a withdrawal is not believed while the watch shows our copy": {
 			previous: held(), target: shallLose, fact: &Fact{Connected: true, Synced: true, Outcome: refusedBy(hubv1.ReasonWithdrawn), Observation: seen()},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the withdrawal (Delete) is pending: NotSelected"
 			}),
 		},
 		"an object that was seen and left alone counts as withdrawn, also when it changes": {
@@ -276,7 +276,7 @@ func TestRow(t *testing.T) {
 			previous: held(), target: shallLose,
 			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, UID: "earlier"}},
 			want: held(func(r *hubv1.ClusterRow) {
-				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "to be withdrawn (Delete): NotSelected"
+				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the withdrawal (Delete) is pending: NotSelected"
 			}),
 		},
 		"a row that says Withdrawn stays for the same decision, also while the cluster is away": {
@@ -358,8 +358,8 @@ func TestConditions(t *testing.T) {
 		applied, healthy [3]string
 	}{
 		"no target is no success": {
-			applied: [3]string{"Unknown", "NoClusterSelected", "no cluster shall hold the object"},
-			healthy: [3]string{"Unknown", "NoClusterSelected", "no cluster shall hold the object"},
+			applied: [3]string{"Unknown", "NoClusterSelected", "no cluster is selected for the object"},
+			healthy: [3]string{"Unknown", "NoClusterSelected", "no cluster is selected for the object"},
 		},
 		"everything is in order": {
 			rows:    []hubv1.ClusterRow{row("a", yes, hubv1.HealthHealthy, ""), row("b", yes, hubv1.HealthHealthy, "")},

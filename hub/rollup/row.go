@@ -26,7 +26,7 @@ const (
 	maxDigest   = 128
 	maxObserved = 512 // bytes
 
-	notShown = "applied; the cluster's watch has not shown it yet"
+	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
 // newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks
@@ -158,12 +158,12 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 			who += fmt.Sprintf(" and %d more", more)
 		}
 	}
-	held := "the copy is kept up to date and"
+	held := "the copy is kept up to date. It"
 	if row.Applied == metav1.ConditionUnknown {
-		held = "the cluster does not answer; what it holds"
+		held = "the cluster does not answer. Its copy"
 	}
 	row.Reason = hubv1.ReasonEvicting
-	row.Message = fmt.Sprintf("%s: %s is not counted, and goes when it answers and what took its place is healthy: %s", t.Evicting.Reason, held, who)
+	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
 // template is the row of the hub as its own member.
@@ -171,7 +171,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
 			Name: t.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn,
-			Message: "the cluster is the hub itself: nothing is removed",
+			Message: "the cluster is the hub itself: no object is removed",
 		}
 	}
 	return hubv1.ClusterRow{
@@ -204,7 +204,7 @@ func dueMessage(t hubv1.BindingTarget) string {
 	if t.Absent == nil {
 		return ""
 	}
-	return fmt.Sprintf("to be withdrawn (%s): %s", t.Absent.Policy, t.Absent.Reason)
+	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
 // holding is the row of a connected cluster that shall hold the object, with an outcome.
@@ -224,9 +224,9 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	case o.Applied == metav1.ConditionTrue && in.outdated(t, o):
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(t, o.HubGeneration)
 	case contradicted(f, in) && f.Observation.Deleting:
-		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the object is being deleted on the cluster; it is made again when it is gone"
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the copy is being deleted on the cluster; the hub creates it again afterwards"
 	case contradicted(f, in):
-		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the object was changed on the cluster and is about to be put back"
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, "the copy was changed on the cluster, and the hub is about to restore it"
 	}
 	if row.Reason == hubv1.ReasonCompleted && o.Last != nil {
 		row.Health, row.Observed = o.Last.Health, raw(o.Last.Observed)
@@ -340,9 +340,9 @@ func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 func (in Input) behindMessage(t hubv1.BindingTarget, confirmed int64) string {
 	wanted := in.wanted(t).Generation
 	if confirmed == wanted {
-		return "the newest content of the hub object is on its way"
+		return "the newest content of the hub object is not applied yet"
 	}
-	return fmt.Sprintf("generation %d is on its way; the cluster holds %d", wanted, confirmed)
+	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
 // kept is a row that still says what the member was last known to hold.

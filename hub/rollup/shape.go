@@ -63,7 +63,7 @@ func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 	return embedded || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields || p.AdditionalProperties != nil && p.AdditionalProperties.Allows
 }
 
-func undeclared(name string) error { return fmt.Errorf("%s is no field of the schema", name) }
+func undeclared(name string) error { return fmt.Errorf("%s is not a field of the schema", name) }
 
 // distinct refuses a list in which an entry, or the keys of one, are there twice, if its type forbids that.
 func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
@@ -80,7 +80,7 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 		}
 		text, err := json.Marshal(e)
 		if err != nil || seen[string(text)] {
-			return errors.New("an entry is there twice")
+			return errors.New("an entry is duplicated")
 		}
 		seen[string(text)] = true
 	}

@@ -94,7 +94,7 @@ func (n *node) compareText(v string) error {
 	}
 	// API servers read it so: hours of one digit, which package time takes, are none.
 	if n.format == "date-time" && !strfmt.IsDateTime(v) {
-		return fmt.Errorf("%q is no time", v)
+		return fmt.Errorf("%q is not a time", v)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func hold(in decide.Input, again time.Duration, why string) (decide.Input, decid
 		p.Again = again
 	}
 	if why != "" {
-		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; nothing is withdrawn yet: " + why)
+		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; no copy is withdrawn yet: " + why)
 	}
 	return in, p
 }

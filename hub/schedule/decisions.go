@@ -129,7 +129,7 @@ func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 	if more := len(left) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	s.event(regarding, "LeftBehind", "Withdraw", in.Object.ID.String()+" is left as it is on "+text)
+	s.event(regarding, "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
 func (s *Scheduler) event(regarding runtime.Object, reason, action, note string) {
@@ -144,7 +144,7 @@ func evictedText(p decide.Plan) string {
 		if e == nil || e.Evicting == nil {
 			continue
 		}
-		why := "was away for too long"
+		why := "did not answer for too long"
 		if e.Evicting.Reason == hubv1.ReasonDrained {
 			why = "is drained"
 		}
@@ -153,7 +153,7 @@ func evictedText(p decide.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// takers is a text such as "b, c and 2 more take its place".
+// takers is a text such as "b, c and 2 more replace it".
 func takers(replacements []hubv1.Replacement) string {
 	const named = 3
 	var names []string
@@ -162,11 +162,11 @@ func takers(replacements []hubv1.Replacement) string {
 	}
 	switch more := len(replacements) - named; {
 	case len(names) == 0:
-		return "the others take its place"
+		return "the other clusters replace it"
 	case more > 0:
-		return fmt.Sprintf("%s and %d more take its place", strings.Join(names, ", "), more)
+		return fmt.Sprintf("%s and %d more replace it", strings.Join(names, ", "), more)
 	case len(names) == 1:
-		return names[0] + " takes its place"
+		return names[0] + " replaces it"
 	}
-	return strings.Join(names, ", ") + " take its place"
+	return strings.Join(names, ", ") + " replace it"
 }

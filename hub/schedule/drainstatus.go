@@ -60,9 +60,9 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 		}
 	}
 	say(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
-	say(max(0, present-left.Blocked-left.Staying), "waits for its turn", "wait for their turn")
+	say(max(0, present-left.Blocked-left.Staying), "waits for the drain limit", "wait for the drain limit")
 	if decide.IsAway(c) {
-		say(leaving, "has been replaced and goes when the cluster answers", "have been replaced and go when the cluster answers")
+		say(leaving, "is replaced and is withdrawn when the cluster answers", "are replaced and are withdrawn when the cluster answers")
 	} else {
 		say(leaving, "is being withdrawn", "are being withdrawn")
 	}
@@ -81,7 +81,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	say(left.Staying, "stays: its placement wants it on every cluster", "stay: their placements want them on every cluster")
 	name(cannot.staying)
 	if parts == nil {
-		parts = []string{"nothing is left"}
+		parts = []string{"no object is left"}
 	}
 	left.Message = decide.Short(strings.Join(parts, "; "))
 	return ptr.To(left)

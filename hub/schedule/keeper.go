@@ -117,7 +117,7 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	case c == nil && was != nil:
 		c = &metav1.Condition{
 			Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionFalse, Reason: hubv1.ReasonRemovalCancelled,
-			Message: "nothing is to go any more of removal " + was.ID,
+			Message: "the copies are wanted again: cancelled removal " + was.ID,
 		}
 	}
 	return held, c

@@ -421,7 +421,7 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 			m.state = removalReleased
 		}
 		out.released = append(out.released, g.objects...)
-		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s go: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
+		out.news = append(out.news, news{o, "Normal", hubv1.ReasonRemovalConfirmed, fmt.Sprintf("%s are withdrawn: the removal %s was confirmed", counted(len(g.removals), "copy", "copies"), set.ID)})
 	}
 }
 
@@ -469,7 +469,7 @@ func counted(n int, one, many string) string {
 
 // text says what is held and what to do about it.
 func (s *heldSet) text(o decide.Owner) string {
-	text := fmt.Sprintf("%s on %s stay, and go on being updated, although they are to go (%s)", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
+	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
 		text += ": " + s.message
 	}
@@ -477,14 +477,14 @@ func (s *heldSet) text(o decide.Owner) string {
 	if o.Namespace != "" {
 		command += " -n " + o.Namespace
 	}
-	return decide.Short(text + ". If that is a mistake, undo it. Otherwise run: hansectl confirm " + command + " (or set the annotation " +
+	return decide.Short(text + ". If the removal is a mistake, undo the change. Otherwise run: hansectl confirm " + command + " (or set the annotation " +
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
 // end forgets a set of which nothing is left.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
-	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "nothing is to go any more of removal " + set.ID}
+	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
 	if set.confirmed {
 		e.reason, e.message = hubv1.ReasonRemovalConfirmed, "the removal "+set.ID+" was confirmed and is carried out"
 	} else {

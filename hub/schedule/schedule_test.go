@@ -31,7 +31,7 @@ func TestNothingIsWithdrawnBeforeItsKindIsListed(t *testing.T) { // not parallel
 	s.becomes("eu", "sg", "us")
 	s.eventually("the condition says what it waits for", func() error {
 		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
-		if !strings.HasSuffix(c.Message, "; nothing is withdrawn yet: the objects of its kind have not been listed") {
+		if !strings.HasSuffix(c.Message, "; no copy is withdrawn yet: the objects of its kind have not been listed") {
 			return fmt.Errorf("it says %q", c.Message)
 		}
 		return nil

@@ -43,7 +43,7 @@ func TestADecisionIsExplained(t *testing.T) {
 	says(t, []string{
 		"2 clusters selected by Placement " + ns + "/explained (generation 1, priority 0)", "replay: same result",
 		"Placement/zz-later - not followed: its priority -1 is lower than 0",
-		"2 of 3 clusters: 1 not needed", "NotChosen: numberOfClusters 2 is reached by clusters that come before it",
+		"2 of 3 clusters: 1 not needed", "NotChosen: numberOfClusters is 2, and other clusters come first",
 		"preferences[0]", "3 at /spec/replicas divided by Weight",
 	}, "widget", "explained", "-n", ns)
 	says(t, []string{

@@ -138,7 +138,7 @@ func TestAnObjectIsSpreadOverRegionsByPreference(t *testing.T) {
 		return decidedFor(ctx, w, []string{shanghai, frankfurt}, hubv1.ReasonScheduled, "2 of 3 clusters: 1 not needed")
 	})
 	eventually(t, normal, func() error {
-		return rejectedFor(ctx, w, singapore, hubv1.ReasonNotChosen, "numberOfClusters 2 is reached by clusters that come before it")
+		return rejectedFor(ctx, w, singapore, hubv1.ReasonNotChosen, "numberOfClusters is 2, and other clusters come first")
 	})
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 3) })
 	b, err := bindingOf(ctx, w)
@@ -166,7 +166,7 @@ func TestAConstraintThatCannotHoldKeepsWhatWas(t *testing.T) {
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"spread":{"topologySpreadConstraints":[{"topologyKey":"topology.kubernetes.io/region","minDomains":3}]}}}`))))
 	eventually(t, normal, func() error {
-		return decidedFor(ctx, w, []string{shanghai, frankfurt}, hubv1.ReasonSpreadUnsatisfied, "region: 2 of at least 3 domains", "every cluster keeps what it has")
+		return decidedFor(ctx, w, []string{shanghai, frankfurt}, hubv1.ReasonSpreadUnsatisfied, "region: 2 of at least 3 domains", "every cluster keeps its copy")
 	})
 	must(t, suite.Hub.Create(ctx, fresh))
 	eventually(t, normal, func() error {

@@ -34,7 +34,7 @@ func TestAnObjectIsRendered(t *testing.T) {
 		"for some clusters":                       {args: []string{"prometheuses.monitoring.coreos.com/web", "--cluster", "cn-sha-1", "--cluster", "eu-fra-1"}},
 		"with another policy":                     {args: []string{"prometheus", "web", "--cluster", "ap-se-1", "-f", policy}},
 		"without a rule whose test is not met":    {args: []string{"prometheus", "web", "--cluster", "cn-sha-1", "-f", guarded}},
-		"with its share of the replicas":          {args: []string{"deployment", "web"}, stderr: "cn-sha-1: OverridePolicy shop/scale, rule \"shanghai-is-busy\": path /spec/replicas is what the placement divides between clusters", err: "cannot be rendered for 1 of 3 clusters"},
+		"with its share of the replicas":          {args: []string{"deployment", "web"}, stderr: "cn-sha-1: OverridePolicy shop/scale, rule \"shanghai-is-busy\": path /spec/replicas is divided between clusters by the placement", err: "cannot be rendered for 1 of 3 clusters"},
 		"as JSON":                                 {args: []string{"prometheus", "web", "--all", "-o", "json"}},
 		"as YAML, with what cannot be":            {args: []string{"deployment", "web", "-o", "yaml"}, stderr: "cn-sha-1: ", err: "cannot be rendered for 1 of 3 clusters"},
 		"without labels that the hub denies":      {args: []string{"prometheus", "web", "--cluster", "ap-se-1", "--denied-metadata-prefixes", "app"}},

@@ -295,7 +295,7 @@ func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedClust
 		case replay.Division != nil:
 			add(Rejected, t.Cluster, hubv1.ReasonNoReplicas, "its share of the replicas is 0")
 		default:
-			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps what it has")
+			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps its copy")
 		}
 	}
 	for _, r := range replay.Decision.Evict {

@@ -117,7 +117,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 		}
 	case accepted.Status != metav1.ConditionTrue:
 		return &NotFederated{
-			Reason: accepted.Reason, Message: strings.TrimSuffix(fmt.Sprintf("%s selects it and cannot be followed: %s", name, accepted.Message), ": "),
+			Reason: accepted.Reason, Message: strings.TrimSuffix(fmt.Sprintf("%s selects it but is invalid: %s", name, accepted.Message), ": "),
 			Do: what[accepted.Reason],
 		}
 	}

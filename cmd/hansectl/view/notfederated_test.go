@@ -63,7 +63,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 		"the hub may not read the kind": {
 			placements: []hubv1.PlacementObject{placementFor("ConfigMap", accepted(metav1.ConditionFalse, hubv1.ReasonNotFederated, "the hub may not list ConfigMap"))},
 			want: NotFederated{
-				hubv1.ReasonNotFederated, "Placement/all selects it and cannot be followed: the hub may not list ConfigMap",
+				hubv1.ReasonNotFederated, "Placement/all selects it but is invalid: the hub may not list ConfigMap",
 				"add the kind to federatedKinds of the chart hanse-hub",
 			},
 		},
@@ -116,7 +116,7 @@ func TestASecretThatIsACredentialOfTheHubIsNotFederated(t *testing.T) {
 	token := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token"}}
 	id := hubv1.ObjectIdentity{Kind: "Secret", Namespace: "shop", Name: "token"}
 	got := WhyNot(id, token, Surroundings{Placements: []hubv1.PlacementObject{placementFor("Secret", func(*hubv1.Placement) {})}})
-	if got.Reason != hubv1.ReasonSecretTypeRefused || !strings.Contains(got.Do, "make one on the member") {
+	if got.Reason != hubv1.ReasonSecretTypeRefused || !strings.Contains(got.Do, "create one on the member") {
 		t.Errorf("got %+v", got)
 	}
 }

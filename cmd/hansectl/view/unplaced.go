@@ -34,7 +34,7 @@ var keptAway = map[string]string{
 	hubv1.ReasonNamespaceNotAllowed: "does not allow the namespace",
 	hubv1.ReasonKindNotServed:       "does not serve the kind",
 	hubv1.ReasonVersionNotServed:    "does not serve the version",
-	hubv1.ReasonExpressionFailed:    "the expression gives no answer",
+	hubv1.ReasonExpressionFailed:    "the expression fails",
 	hubv1.ReasonTopologyMissing:     "in no domain",
 }
 

@@ -22,7 +22,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The second cluster of each region, of lab/topologies/regions.yaml. They are bare: nobody runs what is there.
+// The second cluster of each region in lab/topologies/regions.yaml. No controllers run on these clusters.
 const (
 	shanghai2  = "cn-sha-2"
 	singapore2 = "ap-se-2"
@@ -31,8 +31,8 @@ const (
 
 var seconds = []string{singapore2, shanghai2, frankfurt2}
 
-// six are all clusters with the labels that they have in these tests.
-var six = map[string]map[string]string{
+// clusterLabels are the labels of all six clusters in these tests.
+var clusterLabels = map[string]map[string]string{
 	singapore:  {"provider": "aws", "tier": "1"},
 	singapore2: {"provider": "own"},
 	shanghai:   {"provider": "ali", "tier": "1"},
@@ -41,9 +41,9 @@ var six = map[string]map[string]string{
 	frankfurt2: {"provider": "own", "tier": "2"},
 }
 
-// TestSixClustersInThreeRegions adds a second cluster to each region, and lets objects be placed in every way. All that
-// is decided is compared: of each cluster, whether it holds the object, or why not, word by word.
-func TestSixClustersInThreeRegions(t *testing.T) {
+// TestObjectsSpreadMoveAndDrainOverRegions adds a second cluster to each region and places objects in all ways. It
+// compares every decision word by word: for each cluster, whether it holds the object, or why not.
+func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	joinSeconds(t)
 	t.Run("every way to choose and to divide", everyWayToChoose)
 	t.Run("taints and tolerations", taintsAndTolerations)
@@ -71,16 +71,16 @@ func joinSeconds(t *testing.T) {
 	for _, name := range seconds {
 		must(t, applyCRD(ctx, suite.Members[name].Client, "testdata/widget-crd.yaml"))
 		must(t, suite.InstallMember(ctx, suite.Members[name], kinds))
-		must(t, suite.Join(ctx, suite.Members[name], six[name]))
+		must(t, suite.Join(ctx, suite.Members[name], clusterLabels[name]))
 	}
 	for _, name := range members {
-		labelMember(t, name, six[name])
+		labelMember(t, name, clusterLabels[name])
 	}
-	for name := range six {
+	for name := range clusterLabels {
 		eventually(t, normal, func() error { return memberReady(ctx, name) })
 		eventually(t, normal, func() error { return hasNodes(ctx, name) })
 	}
-	hubHasSeen(t, slices.Sorted(maps.Keys(six))...) // a first choice is kept, whatever is learned later
+	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...) // a first choice is kept, whatever is learned later
 }
 
 // hasNodes is nil if the MemberCluster says what room there is on its nodes.
@@ -206,7 +206,7 @@ var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // heldBy is nil if exactly these clusters have a copy of the object.
 func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...string) error {
-	return heldAmong(ctx, obj, slices.Collect(maps.Keys(six)), clusters...)
+	return heldAmong(ctx, obj, slices.Collect(maps.Keys(clusterLabels)), clusters...)
 }
 
 // holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is

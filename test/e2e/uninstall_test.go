@@ -18,8 +18,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheHubIsUninstalled comes after all tests that need a hub, as its file's name sees to. From its start on, the hub
-// is refused the rights that helm takes away, so that the audit log is compared with the roles up to here.
+// TestTheHubIsUninstalled must run after all tests that need a hub. Tests run in the order of file names, so no file
+// with tests may sort after this file. From its start on, helm takes rights away from the hub, so the audit log is
+// compared up to this point.
 func TestTheHubIsUninstalled(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -74,7 +75,7 @@ func TestTheHubIsUninstalled(t *testing.T) {
 }
 
 // TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the charts' roles, so it is the last
-// test. If it fails, running it alone cannot mend it.
+// test. It fails if it runs alone.
 func TestEveryRuleOfTheChartsIsNeeded(t *testing.T) {
 	switch run := flag.Lookup("test.run").Value.String(); run {
 	case "":

@@ -46,7 +46,7 @@ func hasty(t *testing.T) {
 		suite.hub = h
 	}
 	must(t, err)
-	for name := range six {
+	for name := range clusterLabels {
 		eventually(t, normal, func() error { return memberReady(t.Context(), name) })
 	}
 }
@@ -121,7 +121,7 @@ func aRegionIsLost(t *testing.T) {
 		eventually(t, normal, func() error { return heldBy(ctx, w, frankfurt, shanghai) })
 	}
 	eventually(t, normal, func() error { return heldBy(ctx, bound, europe...) })
-	eventually(t, normal, func() error { return sharesAre(ctx, shared, shareOfEach(2, slices.Sorted(maps.Keys(six))...)) })
+	eventually(t, normal, func() error { return sharesAre(ctx, shared, shareOfEach(2, slices.Sorted(maps.Keys(clusterLabels))...)) })
 	for _, w := range everything {
 		sayReadyEverywhere(t, w)
 		eventually(t, normal, func() error { return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
@@ -167,23 +167,23 @@ func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Un
 	const evicted = " Evicting: the cluster is not Ready"
 	for obj, want := range map[*unstructured.Unstructured]string{
 		moving: `
-			Scheduled: 2 of 6 clusters: 2 not needed, 1 not ready, 1 replaced by others
+			Scheduled: 2 of 6 clusters: 2 not needed, 1 not ready, 1 replaced by other clusters
 			ap-se-1 holds
-			ap-se-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			ap-se-2 NotChosen: numberOfClusters is 2, and other clusters come first
 			cn-sha-1 holds (score 10)
-			cn-sha-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			cn-sha-2 NotChosen: numberOfClusters is 2, and other clusters come first
 			eu-fra-1` + evicted + `
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
 		staying: `
 			Scheduled: 2 of 6 clusters: 3 not needed, 1 not ready
-			ap-se-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
-			ap-se-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			ap-se-1 NotChosen: numberOfClusters is 2, and other clusters come first
+			ap-se-2 NotChosen: numberOfClusters is 2, and other clusters come first
 			cn-sha-1 holds (score 10)
-			cn-sha-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			cn-sha-2 NotChosen: numberOfClusters is 2, and other clusters come first
 			eu-fra-1 holds (score 20)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`,
 		bound: `
-			NoReplacement: 2 of 6 clusters: 4 not selected; stays on eu-fra-1: no other cluster can take its place: without it, numberOfClusters: 1 of 2; stays on eu-fra-2: no other cluster can take its place: without it, numberOfClusters: 1 of 2
+			NoReplacement: 2 of 6 clusters: 4 not selected; stays on eu-fra-1: no other cluster can replace it: without it, numberOfClusters: 1 of 2; stays on eu-fra-2: no other cluster can replace it: without it, numberOfClusters: 1 of 2
 			ap-se-1 NotSelected: name ap-se-1 is not in [eu-fra-1 eu-fra-2]
 			ap-se-2 NotSelected: name ap-se-2 is not in [eu-fra-1 eu-fra-2]
 			cn-sha-1 NotSelected: name cn-sha-1 is not in [eu-fra-1 eu-fra-2]
@@ -191,7 +191,7 @@ func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Un
 			eu-fra-1 holds
 			eu-fra-2 holds`,
 		shared: `
-			Scheduled: 4 of 6 clusters: 2 replaced by others
+			Scheduled: 4 of 6 clusters: 2 replaced by other clusters
 			ap-se-1 holds 3
 			ap-se-2 holds 3
 			cn-sha-1 holds 3
@@ -218,8 +218,8 @@ func theHubIsCutOff(t *testing.T) {
 	}
 	eventually(t, 2*time.Minute, func() error {
 		return decided(ctx, w, `
-			TooManyAway: 2 of 6 clusters: 3 not ready, 1 not needed; stays on eu-fra-1: 4 of 6 clusters are away: the hub moves nothing while more than half are
-			ap-se-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			TooManyAway: 2 of 6 clusters: 3 not ready, 1 not needed; stays on eu-fra-1: 4 of 6 clusters do not answer: the hub moves no object while more than half do not answer
+			ap-se-1 NotChosen: numberOfClusters is 2, and other clusters come first
 			ap-se-2 ClusterNotReady: the cluster is not Ready
 			cn-sha-1 holds (score 10)
 			cn-sha-2 ClusterNotReady: the cluster is not Ready
@@ -297,8 +297,8 @@ func sharedAgain(ctx context.Context, obj *unstructured.Unstructured, total int6
 			sum += shares[e.Name]
 		}
 	}
-	for name := range six {
-		if even := total / int64(len(six)); shares[name] < even-1 || shares[name] > even+1 {
+	for name := range clusterLabels {
+		if even := total / int64(len(clusterLabels)); shares[name] < even-1 || shares[name] > even+1 {
 			return fmt.Errorf("the shares of %s are %v", obj.GetName(), shares)
 		}
 	}
@@ -312,7 +312,7 @@ func sharedAgain(ctx context.Context, obj *unstructured.Unstructured, total int6
 func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID {
 	t.Helper()
 	out := map[string]types.UID{}
-	for name := range six {
+	for name := range clusterLabels {
 		list, err := widgetsOn(ctx, name, ns)
 		must(t, err)
 		for i := range list {

@@ -53,9 +53,9 @@ clusters:
 	"by an expression over what people say": {
 		spec: `clusters: {expression: "region.startsWith('eu-') || labels['tier'] == '2'"}`,
 		want: `
-			Scheduled: 3 of 6 clusters: 2 not selected, 1 have no answer to the expression
+			Scheduled: 3 of 6 clusters: 2 not selected, 1 where the expression fails
 			ap-se-1 NotSelected: expression is false: region is "ap-southeast-1", labels[tier] is "1"
-			ap-se-2 ExpressionFailed: expression gives no answer: no such key: tier; region is "ap-southeast-1", labels[tier] is not set
+			ap-se-2 ExpressionFailed: expression fails: no such key: tier; region is "ap-southeast-1", labels[tier] is not set
 			cn-sha-1 NotSelected: expression is false: region is "cn-shanghai", labels[tier] is "1"
 			cn-sha-2 holds
 			eu-fra-1 holds
@@ -102,9 +102,9 @@ spread:
 			ap-se-1 holds
 			ap-se-2 holds
 			cn-sha-1 holds
-			cn-sha-2 NotChosen: numberOfClusters 3 is reached by clusters that come before it
-			eu-fra-1 NotChosen: numberOfClusters 3 is reached by clusters that come before it
-			eu-fra-2 NotChosen: numberOfClusters 3 is reached by clusters that come before it`,
+			cn-sha-2 NotChosen: numberOfClusters is 3, and other clusters come first
+			eu-fra-1 NotChosen: numberOfClusters is 3, and other clusters come first
+			eu-fra-2 NotChosen: numberOfClusters is 3, and other clusters come first`,
 	},
 	"not more than one more in a tier": {
 		spec: `
@@ -124,7 +124,7 @@ spread: {topologySpreadConstraints: [{topologyKey: tier, maxSkew: 1}]}`,
 clusters: {labelSelector: {}}
 spread: {topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, minDomains: 4}]}`,
 		want: `
-			SpreadUnsatisfied: 0 of 6 clusters: 3 wait for the spread to be satisfied, 3 in no domain; zone: 3 of at least 4 domains; every cluster keeps what it has
+			SpreadUnsatisfied: 0 of 6 clusters: 3 wait for the spread to be satisfied, 3 in no domain; zone: 3 of at least 4 domains; every cluster keeps its copy
 			ap-se-1 TopologyMissing: zone is not set, and topologySpreadConstraints need it
 			ap-se-2 SpreadUnsatisfied: zone: 3 of at least 4 domains
 			cn-sha-1 TopologyMissing: zone is not set, and topologySpreadConstraints need it
@@ -143,7 +143,7 @@ spread:
 			ap-se-1 holds
 			ap-se-2 holds
 			cn-sha-1 holds
-			cn-sha-2 NotChosen: numberOfClusters 3 is reached by clusters that come before it
+			cn-sha-2 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-1 NotSelected: region eu-central-1 is in [eu-central-1]
 			eu-fra-2 NotSelected: region eu-central-1 is in [eu-central-1]`,
 	},
@@ -155,9 +155,9 @@ spread: {numberOfClusters: 2, scores: [{name: AvailableCapacity, weight: 50}], p
 			Scheduled: 2 of 6 clusters: 3 not needed, 1 excluded
 			ap-se-1 Excluded: ap-se-1 is in excludedNames
 			ap-se-2 holds (score 55)
-			cn-sha-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
-			cn-sha-2 NotChosen: numberOfClusters 2 is reached by clusters that come before it
-			eu-fra-1 NotChosen: numberOfClusters 2 is reached by clusters that come before it
+			cn-sha-1 NotChosen: numberOfClusters is 2, and other clusters come first
+			cn-sha-2 NotChosen: numberOfClusters is 2, and other clusters come first
+			eu-fra-1 NotChosen: numberOfClusters is 2, and other clusters come first
 			eu-fra-2 holds (score 55)`,
 	},
 	"the first group of clusters that is enough": {
@@ -174,7 +174,7 @@ spread:
 			ap-se-2 OtherAffinityGroup: affinity group cloud holds the object
 			cn-sha-1 holds
 			cn-sha-2 holds
-			eu-fra-1 NotChosen: numberOfClusters 3 is reached by clusters that come before it
+			eu-fra-1 NotChosen: numberOfClusters is 3, and other clusters come first
 			eu-fra-2 OtherAffinityGroup: affinity group cloud holds the object`,
 	},
 	"no cluster at all": {
@@ -397,8 +397,8 @@ func taintsAndTolerations(t *testing.T) {
 func servedAndRefused(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)
-	g := gadget("six")
-	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-six"}}
+	g := gadget("closed")
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-closed-cluster"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{
 		APIGroup: gadgetKind.Group, Kind: gadgetKind.Kind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": g.GetName()}},
 	}}
@@ -412,7 +412,7 @@ func servedAndRefused(t *testing.T) {
 		_ = suite.Hub.Delete(ctx, p)
 	})
 	must(t, suite.Hub.Create(ctx, g))
-	const why = "set spec.replicas.path; the scale path of its definition suggests /spec/replicas, if what that counts can be divided"
+	const why = "set spec.replicas.path; the scale path of its definition suggests /spec/replicas, if that number can be divided"
 	eventually(t, normal, func() error {
 		var now hubv1.ClusterPlacement
 		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -453,7 +453,7 @@ func rebalanceMoves(t *testing.T) {
 	patchPlacement(t, p, `{"spread":{"rebalance":"Always"}}`)
 	want := "Scheduled: 1 of 6 clusters: 5 not needed"
 	for _, name := range []string{singapore, singapore2, shanghai, shanghai2, frankfurt} {
-		want += "\n" + name + " NotChosen: numberOfClusters 1 is reached by clusters that come before it"
+		want += "\n" + name + " NotChosen: numberOfClusters is 1, and other clusters come first"
 	}
 	want += "\neu-fra-2 holds (score 10)"
 	eventually(t, normal, func() error { return decided(ctx, w, want) })
@@ -518,7 +518,7 @@ func priorityNamesTheLosers(t *testing.T) {
 	eventually(t, normal, others("Placement/low"))
 	eventually(t, normal, func() error {
 		return placementCondition(ctx, low, hubv1.ConditionScheduled, metav1.ConditionUnknown, hubv1.ReasonOtherFollowed,
-			"no object follows this placement; 1 that it selects follow another one, such as Widget "+ns+"/wanted, which follows Placement/high")
+			"no object follows this placement; 1 of the selected objects follow another placement, such as Widget "+ns+"/wanted, which follows Placement/high")
 	})
 	eventually(t, normal, func() error {
 		return placementCondition(ctx, high, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "1 of 1 objects")
@@ -554,7 +554,7 @@ func suspendedScheduling(t *testing.T) {
 	})
 	must(t, suite.Hub.Create(ctx, first))
 	eventually(t, normal, func() error {
-		return placementCondition(ctx, p, hubv1.ConditionScheduled, metav1.ConditionUnknown, hubv1.ReasonSuspended, "scheduling is suspended: every cluster keeps what it has, and new objects wait")
+		return placementCondition(ctx, p, hubv1.ConditionScheduled, metav1.ConditionUnknown, hubv1.ReasonSuspended, "scheduling is suspended: every cluster keeps its copies, and new objects wait")
 	})
 	must(t, noBinding(ctx, first))
 	patchPlacement(t, p, `{"suspend":{"scheduling":false}}`)
@@ -562,7 +562,7 @@ func suspendedScheduling(t *testing.T) {
 
 	patchPlacement(t, p, `{"suspend":{"scheduling":true},"clusters":{"names":["eu-fra-1"]}}`)
 	eventually(t, normal, func() error {
-		return says(ctx, first, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonSuspended, "scheduling is suspended by the placement: every cluster keeps what it has")
+		return says(ctx, first, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
 	})
 	must(t, suite.Hub.Create(ctx, second))
 	eventually(t, normal, func() error {
