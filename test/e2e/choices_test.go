@@ -81,7 +81,7 @@ spread:
   - {weight: 20, labelSelector: {matchLabels: {tier: "2"}}}
   - {weight: -5, expression: "nodes.ready < 3"}`,
 		want: `
-			Scheduled: 3 of 6 clusters: 3 beyond a spread constraint
+			Scheduled: 3 of 6 clusters: 3 excluded by a spread constraint
 			ap-se-1 holds
 			ap-se-2 SpreadConstraint: region ap-southeast-1 has 1 already, clustersPerDomain is 1
 			cn-sha-1 SpreadConstraint: region cn-shanghai has 1 already, clustersPerDomain is 1
@@ -111,7 +111,7 @@ spread:
 clusters: {labelSelector: {}, excludedNames: [cn-sha-2]}
 spread: {topologySpreadConstraints: [{topologyKey: tier, maxSkew: 1}]}`,
 		want: `
-			Scheduled: 3 of 6 clusters: 1 excluded, 1 beyond a spread constraint, 1 in no domain
+			Scheduled: 3 of 6 clusters: 1 excluded, 1 excluded by a spread constraint, 1 in no domain
 			ap-se-1 holds
 			ap-se-2 TopologyMissing: label tier is not set, and topologySpreadConstraints need it
 			cn-sha-1 holds
@@ -397,8 +397,8 @@ func taintsAndTolerations(t *testing.T) {
 func servedAndRefused(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)
-	g := gadget("closed")
-	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-closed-cluster"}}
+	g := gadget("served")
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-served"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{
 		APIGroup: gadgetKind.Group, Kind: gadgetKind.Kind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": g.GetName()}},
 	}}
