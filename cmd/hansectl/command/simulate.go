@@ -28,14 +28,14 @@ func newSimulate(h *hub) *cobra.Command {
 	s := &simulate{hub: h}
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Say what would move if clusters were lost, joined or labelled otherwise, or placements changed",
-		Long: `Say what would move if clusters were lost, joined or labelled otherwise, or placements changed.
+		Short: "Show which objects would move if clusters were lost, joined or got other labels, or placements changed",
+		Long: `Show which objects would move if clusters were lost, joined or got other labels, or placements changed.
 
-Every decision of the fleet is made by the function that the hub decides by: as things are, and again with the changes, until nothing
-moves any more, as if every cluster that answers did what it is told. The difference is printed. Nothing is written.
+All decisions are made with the code of the hub, for the current state and for the changed state, until they no longer change. It is
+assumed that every cluster that answers carries out the decisions. The difference is printed. Nothing is written.
 
-A cluster without which is asked is one that does not answer, for longer than anything waits for it: objects whose placement says when to
-evict are moved, all others stay where they are. -f takes the files as applied to the hub; with --offline they are all that there is.
+--without-cluster simulates an unreachable cluster, not a removed one: objects move if their placement sets failover.evictAfterSeconds, and
+all others stay. -f simulates files as if they were applied to the hub. With --offline, only the files count.
 
 Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 		Example: `  # A region is lost
