@@ -1,15 +1,14 @@
 // Package guard judges removals of copies: whether so few go at once that they may, or whether a user has to confirm
 // them.
 //
-//   - A set is the removals that one placement asks for, or one MemberCluster that leaves. It goes as a whole or not at
-//     all.
-//   - Sets that wait at the same time are judged together: a cluster is compared with the sum over all of them, so that
-//     one wrong label under many small placements is seen.
-//   - A set is held if one of the placements or clusters that it takes from would lose more than its limit, or if an
-//     object would lose its last copy. A set that takes nothing from there is not held with it: one tenant cannot stop
-//     the removals of another.
-//   - Removals that went a moment ago count as well, so that many small sets, one after the other, do not pass as
-//     nothing.
+//   - A set has all removals that one placement, or one leaving MemberCluster, asks for. It is held or released as a
+//     whole.
+//   - Sets that wait at the same time are judged together. The limit of a cluster is compared with the sum over all
+//     sets, so that one wrong label under many small placements is noticed.
+//   - A set is held if one of its placements or clusters would lose more copies than its limit, or if an object would
+//     lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot stop the
+//     removals of another.
+//   - Removals of the last Window count as well, so that many small sets in a row do not pass the limit.
 package guard
 
 import (
@@ -20,13 +19,13 @@ import (
 	"time"
 )
 
-// Limit is how many copies may go at once: the larger one of Copies and Percent of the copies that there are.
+// Limit is the number of copies that may be removed at once: the larger one of Copies, and Percent of all copies.
 type Limit struct{ Copies, Percent int }
 
-// DefaultLimit holds for clusters and placements that set none.
+// DefaultLimit is the limit of clusters and placements that set none.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
-// Of is how many of so many copies may go.
+// Of returns how many of these copies may be removed.
 func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
 
 // With returns the limit with the numbers that are set.
@@ -40,28 +39,30 @@ func (l Limit) With(copies, percent *int32) Limit {
 	return l
 }
 
-// Removal is one copy that is to go.
+// Removal of one copy.
 type Removal struct {
-	// Set names the placement or the MemberCluster that asks for it.
+	// Set names the placement or the MemberCluster that asks for the removal.
 	Set string
-	// Placement that the object follows, and Cluster that loses the copy: each is compared with its limit.
+	// Placement of the object, and Cluster of the copy. The removals of each are compared with its limit.
 	Placement, Cluster string
-	// Last is true if the object would have no copy any more.
+	// Last is true if the object would lose its last copy.
 	Last bool
 }
 
 // Scope is a placement or a cluster whose copies are counted.
 type Scope struct {
 	Limit Limit
-	// Copies that there are, with the ones that are to go. Recent is how many have gone within the last Window.
+	// Copies is the number of copies, including the ones to remove. Recent is the number of copies that were removed
+	// within the last Window.
 	Copies, Recent int
 }
 
-// Breach is why a set is held. Exactly one of Placement and Cluster is set, or neither if objects would lose their last
-// copy.
+// Breach is a reason to hold a set. Either Placement or Cluster is set, or none of them if objects would lose their
+// last copy.
 type Breach struct {
 	Placement, Cluster string
-	// Removed of Copies would be gone, and Limit is how many may be. Of last copies, Removed is the number of objects.
+	// Removed of Copies would be removed, and Limit is the greatest number. For last copies, Removed is the number of
+	// objects.
 	Removed, Copies, Limit int
 }
 
@@ -77,8 +78,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the sets that are held, with the reasons. A scope that is not given has the default limit, and its
-// copies are the ones that go.
+// Judge returns the held sets with the reasons. A missing scope has the default limit, and its only copies are the ones
+// to remove.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -116,7 +117,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	return held
 }
 
-// over are the scopes that would lose more than their limit.
+// over returns the scopes that would lose more copies than their limit.
 func over(removals []Removal, name func(Removal) string, scopes map[string]Scope) map[string]Breach {
 	counts := map[string]int{}
 	for _, r := range removals {
@@ -136,12 +137,12 @@ func over(removals []Removal, name func(Removal) string, scopes map[string]Scope
 	return out
 }
 
-// Window is for how long removals that went count, unless Recent says otherwise.
+// Window is the time for which a removal counts, unless Recent sets another.
 const Window = time.Minute
 
-// Recent counts the removals of each scope that went within the last Window. The zero value has seen none.
+// Recent counts the removals of each scope within the last Window. The zero value has none.
 type Recent struct {
-	// Window is for how long a removal counts. Default Window.
+	// Window is the time for which a removal counts. Default Window.
 	Window time.Duration
 
 	gone map[string][]batch
@@ -152,7 +153,7 @@ type batch struct {
 	n  int
 }
 
-// Add notes that one more copy of the scope goes now.
+// Add counts a removal from the scope.
 func (r *Recent) Add(scope string, now time.Time) {
 	if r.gone == nil {
 		r.gone = map[string][]batch{}
@@ -165,7 +166,7 @@ func (r *Recent) Add(scope string, now time.Time) {
 	r.gone[scope] = append(all, batch{at: now, n: 1})
 }
 
-// Of is how many copies of the scope have gone within the last Window. Older ones are forgotten.
+// Of returns how many copies of the scope were removed within the last Window. It drops older removals.
 func (r *Recent) Of(scope string, now time.Time) int {
 	all := slices.DeleteFunc(r.gone[scope], func(b batch) bool { return now.Sub(b.at) >= cmp.Or(r.Window, Window) })
 	if len(all) == 0 {
@@ -180,15 +181,15 @@ func (r *Recent) Of(scope string, now time.Time) int {
 	return sum
 }
 
-// Shown is a set of removals as it is shown before a user confirms it.
+// Shown is a set of removals as the status shows it to users.
 type Shown struct {
 	Copies   int
 	Clusters []string
 	Causes   []string // reasons
 }
 
-// Covers says whether who has confirmed what was shown has confirmed this as well: at most a tenth more copies, of no
-// other cluster, for no other reason.
+// Covers reports whether a confirmation of s also confirms now: at most a tenth more copies, of no other cluster, for
+// no other reason.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -1,8 +1,8 @@
 // Package tenancy says what is never brought to a member, whoever placed it and whatever rule changed it: objects of
 // system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's
-// namespace forbids. So a namespace of the hub gives nobody more on members than on the hub.
+// namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
 //
-// Nothing here is withdrawn: a copy that is there stays as it is.
+// Existing copies are not withdrawn and stay unchanged.
 package tenancy
 
 import (
@@ -21,11 +21,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Refusal is why an object is not brought to a member. Its message holds no value of the object.
+// Refusal is the reason why an object is not sent to members. Its message contains no value of the object.
 type Refusal struct{ Reason, Message string }
 
-// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil means that there is no
-// objection.
+// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil: the object is allowed.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {

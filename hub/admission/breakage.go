@@ -27,7 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// mostObjects are rendered in one review. Of more, so many are chosen evenly.
+// mostObjects is the number of objects that a review renders. If there are more, they are chosen evenly.
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
@@ -54,7 +54,7 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 	return trial.warnings, nil
 }
 
-// readable says what is wrong with a policy, whatever it selects.
+// readable returns why a policy is invalid, whatever it selects.
 func readable(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
@@ -70,11 +70,11 @@ func readable(p hubv1.OverridePolicyObject) error {
 	return &refusal{text: someOf(texts, "; ")}
 }
 
-// trial renders what a policy selects, with it and without it.
+// trial renders the objects that a policy selects, with the policy and without it.
 type trial struct {
 	reviewer *Reviewer
 	policy   hubv1.OverridePolicyObject
-	// without are all other policies; with are they and the new one.
+	// without are all other policies; with are all policies.
 	without, with []hubv1.OverridePolicyObject
 	clusters      map[string]overrides.Cluster
 	selected      []selectedObject
@@ -216,7 +216,7 @@ func (t *trial) warn(text string) {
 	}
 }
 
-// breaks notes what is broken, but once what is shown alike: an expression may choose how many faults there are.
+// breaks notes a fault. Faults with the same text count once, because an expression can produce any number of them.
 func (t *trial) breaks(text string) {
 	if !slices.Contains(t.broken, text) {
 		t.broken = append(t.broken, text)
@@ -246,7 +246,7 @@ func (t *trial) object(ctx context.Context, o selectedObject) {
 	}
 }
 
-// targets are the clusters where the object is or is to go; if there are none, all.
+// targets are the clusters that hold the object or will get it; all clusters if there are none.
 func (t *trial) targets(o selectedObject) []string {
 	var out []string
 	for _, target := range o.binding.BindingSpec().Clusters {
@@ -260,8 +260,8 @@ func (t *trial) targets(o selectedObject) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.clusters[name]) })
 }
 
-// applies says whether a rule of the policy changes something in the cluster. One that cannot be read there counts:
-// rendering says why.
+// applies reports whether a rule of the policy changes objects for the cluster. An invalid rule counts, because
+// rendering reports its error.
 func (t *trial) applies(cluster overrides.Cluster) bool {
 	rules := t.policy.OverrideSpec().Rules
 	for i := range rules {
@@ -284,8 +284,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	where := fmt.Sprintf("%s in cluster %s: ", o.ObjectIdentity, name)
 	result, err := prepared.Render(t.clusters[name], with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// Others may change first, and bindings and policies say so as long as it lasts. What the policy sets by itself is to
-		// fit.
+		// The other policy may be wrong, and the statuses of bindings and policies show the conflict. The policy alone
+		// must still match the schema.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(t.clusters[name], with, divided)
@@ -317,8 +317,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe notes why the manifest that the policy makes would not be written: its kind or type is refused, or Pod
-// Security is violated.
+// unsafe notes why the rendered manifest would not be written: its kind or type is refused, or it violates Pod
+// Security.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
 		return
@@ -337,7 +337,7 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed sorts out whose fault it is that an object cannot be rendered. What a placement divides is a warning, as a
+// failed notes an error of rendering if the policy causes it. An override of a divided number is a warning, as a
 // conflict is.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
@@ -353,8 +353,8 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown is a fault without a value or a key that is not the policy's. An expression may choose the keys of a map, and
-// put the value of a field there.
+// shown is the text of a fault, without values and keys that are not in the policy. An expression can turn the value of
+// a field into a key of a map.
 func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {
@@ -363,7 +363,8 @@ func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	return f.Told(literals).String()
 }
 
-// literally compares what the rules set with the schema of a selected kind of which no object was rendered.
+// literally compares the literal values of the rules with the schema of a selected kind, if no object of the kind was
+// rendered.
 func (t *trial) literally(ctx context.Context, s hubv1.ResourceSelector) error {
 	gk := schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}
 	if s.Kind == "*" || t.tried.Has(gk) {

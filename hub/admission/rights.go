@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// author of a change, as the API server knows them.
+// author of a change, as the API server sends it.
 type author authenticationv1.UserInfo
 
 // need is a right that the author must have on the hub, and why.
@@ -32,7 +32,7 @@ const (
 	whyEscalate = "the policy changes the rights of others on members"
 )
 
-// selected are the rights on every selected kind. A namespace that is empty means all of them.
+// selected returns the rights on every selected kind. An empty namespace means all namespaces.
 func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]need, error) {
 	if len(selectors) > mostSelectors {
 		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
@@ -59,8 +59,8 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 	return out, nil
 }
 
-// resource of a selected kind. One that the hub does not serve yet, as every kind of a group, needs the rights on all
-// resources of the group.
+// resource returns the resource of a selected kind. For a kind that the hub does not serve, and for every kind of a
+// group, it is all resources of the group.
 func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	if s.Kind == "*" {
 		return "*", nil
@@ -72,7 +72,7 @@ func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	return mapping.Resource.Resource, nil
 }
 
-// mapping of a kind; false if the hub does not serve it. An API server that gives no answer has not said so.
+// mapping of a kind; false if the hub does not serve the kind. A failed request is an error, not a missing kind.
 func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error) {
 	mapping, err := r.options.Mapper.RESTMapping(gk)
 	switch {
@@ -84,7 +84,7 @@ func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error)
 	return mapping, true, nil
 }
 
-// adoption is the right to take over objects of members: of those that are named, or of all.
+// adoption returns the rights to take over objects on the named members, or on all members.
 func adoption(spec *hubv1.PlacementSpec) []need {
 	if spec.Apply.Adoption == "" || spec.Apply.Adoption == hubv1.AdoptionNever {
 		return nil
@@ -102,7 +102,8 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 	return out
 }
 
-// placing is the right to place objects on the clusters that ask for it and that a placement may select.
+// placing returns the rights to place objects on clusters with requirePlaceVerb that the names and labels of a
+// placement select. The expression is ignored, because its result can change.
 func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {
@@ -121,8 +122,8 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 	return out, nil
 }
 
-// overriding are the rights to change what is placed. Whoever may change RBAC or admission of members must be allowed
-// to do on the hub what the hub asks of those who change these directly: escalate roles, and bind them.
+// overriding returns the rights to change placed objects. Overrides of RBAC or admission kinds need the rights that the
+// hub's API server requires for a direct change: escalate and bind.
 func overriding(p hubv1.OverridePolicyObject) []need {
 	namespace := p.GetNamespace()
 	out := []need{{why: whyOverride, attributes: authorizationv1.ResourceAttributes{
@@ -228,7 +229,7 @@ func (r *Reviewer) lacks(ctx context.Context, who author, n need) (bool, error) 
 	return !review.Status.Allowed, nil
 }
 
-// someOf joins the first five and says how many there are more.
+// someOf joins the first five texts, with the number of the others.
 func someOf(all []string, separator string) string {
 	const most = 5
 	if len(all) <= most {

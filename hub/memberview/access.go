@@ -99,8 +99,8 @@ type placed struct {
 // longestName is that of API servers.
 const longestName = 253
 
-// find checks that the user may get the object and returns it. Who may not is told nothing else of it than who asks for
-// one that is not there.
+// find returns the object if the user may get it. A user without the right gets the same answer as for a missing
+// object.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {

@@ -25,14 +25,14 @@ const (
 	EventClustersBack = "ClustersBack"
 )
 
-// tellEvery is how often the same kind of trouble of one placement is told at most.
+// tellEvery is the least time between two events of the same kind of trouble of one placement.
 const tellEvery = time.Minute
 
 // event is one event on a placement. There is one when something goes wrong and one when it is well again, whatever the
 // number of objects: a placement without trouble has none.
 type event struct{ kind, reason, action, note string }
 
-// told is what was last told of one kind of trouble.
+// told is the last event of one kind of trouble.
 type told struct {
 	at   time.Time
 	open bool // that it is over has not been told
@@ -86,7 +86,7 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may says whether trouble may be told, and notes that it was.
+// may reports whether an event of this trouble may be sent now, and notes that it was sent.
 func (m *memory) may(what string, now time.Time) bool {
 	last := m.told[what]
 	if !last.at.IsZero() && now.Sub(last.at) < tellEvery {

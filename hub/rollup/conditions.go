@@ -27,8 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested quotes the first row whose cluster has somebody who keeps changing the copy: it names the field and the
-// manager.
+// contested quotes the first row of a cluster on which another field manager keeps changing the copy: it names the
+// field and the manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -118,7 +118,7 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason tells a condition that would be True but for what is unknown from one that may be anything.
+// unknownReason returns PartiallyUnknown if the condition would be True without the unknown rows, else UnknownOnSome.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown

@@ -205,8 +205,8 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided is what one target alone decides if it says so, and the opposite if all say that; with one that does not
-// speak of now, and nobody who decides, there is no answer.
+// decided folds booleans: one current value `alone` wins, and all opposite values give the opposite. Otherwise a stale
+// value leaves the result open.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {

@@ -20,11 +20,11 @@ import (
 
 const (
 	requestTimeout = 10 * time.Second
-	// A schema is asked for again after this time even if nothing says that it has changed.
+	// After this time, a schema is fetched again without a sign of a change.
 	schemaFor = 10 * time.Minute
-	// So long it is taken as it is although a field is missing that may have come since.
+	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
 	doubtAfter = 10 * time.Second
-	// How long the answer holds that no schema can be had.
+	// For this time, the hub remembers that a schema is not available.
 	unpublishedFor = 5 * time.Second
 	unreadableFor  = time.Minute
 )
