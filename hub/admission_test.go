@@ -55,7 +55,7 @@ type slowTemplates struct {
 }
 
 func (s *slowTemplates) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
-	time.Sleep(time.Duration(s.delay.Load()))
+	<-time.After(time.Duration(s.delay.Load()))
 	return s.Store.Head(id)
 }
 

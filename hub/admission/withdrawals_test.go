@@ -100,7 +100,7 @@ func TestAForecastThatTakesTooLongSaysSo(t *testing.T) {
 	h.follows(12, `clusters: {names: [eu-1, cn-1]}`, "cn-1", "eu-1")
 	reviewer := h.reviewer()
 	synctest.Test(t, func(t *testing.T) {
-		h.reading = func() { time.Sleep(100 * time.Millisecond) }
+		h.reading = func() { <-time.After(100 * time.Millisecond) }
 		answer := reviewer.Handle(t.Context(), h.request("alice", widgets(`clusters: {names: [eu-1]}`), ""))
 		want := []string{"which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate"}
 		if diff := cmp.Diff(want, answer.Warnings); !answer.Allowed || diff != "" {

@@ -121,7 +121,9 @@ func aRegionIsLost(t *testing.T) {
 		eventually(t, normal, func() error { return heldBy(ctx, w, frankfurt, shanghai) })
 	}
 	eventually(t, normal, func() error { return heldBy(ctx, bound, europe...) })
-	eventually(t, normal, func() error { return sharesAre(ctx, shared, shareOfEach(2, slices.Sorted(maps.Keys(clusterLabels))...)) })
+	eventually(t, normal, func() error {
+		return sharesAre(ctx, shared, shareOfEach(2, slices.Sorted(maps.Keys(clusterLabels))...))
+	})
 	for _, w := range everything {
 		sayReadyEverywhere(t, w)
 		eventually(t, normal, func() error { return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
