@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// endsWithin is how long rows of a deleted object wait: for the last copy, and then for the end of the binding.
+// endsWithin is how long rows of a deleted object wait for the end of the binding, once the last copy is gone.
 const endsWithin = 30 * time.Second
 
 // ends reports whether the hub object is deleted, so that the binding goes with the last copy.

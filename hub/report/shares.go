@@ -82,10 +82,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 
 // patience is how long after the first change a write waits for the results that are expected.
 func (r *run) patience() time.Duration {
-	switch {
-	case r.ends():
-		return endsWithin
-	case r.othersDue:
+	if r.othersDue || r.ends() {
 		return othersAtMost
 	}
 	return longestWindow
