@@ -48,6 +48,7 @@ breaches=(
 	"hub/catalog      $hanse/hub/scopes"
 	"hub/dispatch     $hanse/hub/report"
 	"hub/changes      $hanse/hub/catalog"
+	"hub/pace         $hanse/hub/scopes"
 	"hub/epochs       $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"
 	"hub/identity     $hanse/hub/membership"

@@ -12,6 +12,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -82,10 +83,10 @@ func TestTheLimitClosesWhenTheMemberFails(t *testing.T) {
 		other    bool          // another kind may be tried during the pause
 	}{
 		"four failures in a row are chance":                  {outcomes: times(4, timedOut)},
-		"five close it":                                      {outcomes: times(5, timedOut), closed: true, pause: firstPause, other: true},
-		"server errors count as well":                        {outcomes: times(5, broken), closed: true, pause: firstPause, other: true},
-		"each trial that fails doubles the pause":            {outcomes: times(8, broken), closed: true, pause: 8 * firstPause, other: true},
-		"the pause has a bound":                              {outcomes: times(40, broken), closed: true, pause: longestPause, other: true},
+		"five close it":                                      {outcomes: times(5, timedOut), closed: true, pause: pace.FirstRetry, other: true},
+		"server errors count as well":                        {outcomes: times(5, broken), closed: true, pause: pace.FirstRetry, other: true},
+		"each trial that fails doubles the pause":            {outcomes: times(8, broken), closed: true, pause: 8 * pace.FirstRetry, other: true},
+		"the pause has a bound":                              {outcomes: times(40, broken), closed: true, pause: pace.LongestRetry, other: true},
 		"an answer between failures is a good sign":          {outcomes: append(append(times(4, broken), denied), times(4, broken)...)},
 		"a trial that succeeds opens it":                     {outcomes: append(times(6, timedOut), written)},
 		"a webhook that fails is not the member's fault":     {outcomes: times(20, webhook)},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -57,7 +58,7 @@ func newGate(cluster string, workers int, c clock.PassiveClock) *gate {
 	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: controllerName, Queue: g.order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Queue: keys})
 	g.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
-		newBackoff(firstPause, longestPause), workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: delaying})
+		pace.Retries[types.NamespacedName](), workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: delaying})
 	return g
 }
 
@@ -201,9 +202,9 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
 	}
-	pause := firstPause // the member says when to try again
+	pause := pace.FirstRetry // the member says when to try again
 	if o.Reason != hubv1.ReasonThrottled {
-		pause = g.closed.lengthen(longestPause)
+		pause = g.closed.lengthen(pace.LongestRetry)
 	}
 	g.closed.last, g.closed.until = o, now.Add(jitter(max(pause, o.After)))
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/hanse-dev/hanse/hub/pace"
+
 	"maps"
 	"slices"
 	"time"
@@ -45,7 +47,7 @@ func (h *hold) keep(d due, failed bool) {
 
 // lengthen doubles the pause, up to the longest.
 func (h *hold) lengthen(longest time.Duration) time.Duration {
-	h.pause = min(max(2*h.pause, firstPause), longest)
+	h.pause = min(max(2*h.pause, pace.FirstRetry), longest)
 	return h.pause
 }
 

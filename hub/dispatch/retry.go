@@ -8,14 +8,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
 const (
-	// firstPause and longestPause bound the back-off of a key after member.RetrySoon, and the pauses of a member whose
-	// limit is closed.
-	firstPause   = 200 * time.Millisecond
-	longestPause = 60 * time.Second
 	// calm is the pace of matters that only a change on the member settles: member.RetrySlowly begins with it, a contested
 	// field is put back at most once in it, and the first list of a kind is awaited for it.
 	calm = 30 * time.Second
@@ -32,11 +29,10 @@ type retries struct {
 }
 
 func newRetries() retries {
-	return retries{soon: newBackoff(firstPause, longestPause), slowly: newBackoff(calm, longestCalm)}
-}
-
-func newBackoff(first, most time.Duration) workqueue.TypedRateLimiter[types.NamespacedName] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](first, most)
+	return retries{
+		soon:   pace.Retries[types.NamespacedName](),
+		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, longestCalm),
+	}
 }
 
 // after returns when the key is tried again. Delays are spread by a fifth, so that the keys of a member that comes back
@@ -51,7 +47,7 @@ func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Res
 		r.soon.Forget(key)
 		wait = r.slowly.When(key)
 	case member.RetryAfter:
-		wait = max(o.After, firstPause)
+		wait = max(o.After, pace.FirstRetry)
 	default:
 		r.forget(key)
 		return reconcile.Result{}

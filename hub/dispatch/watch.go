@@ -48,8 +48,8 @@ func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
-// ClusterChanged is told of a cluster whose facts, served versions or allowed namespaces changed. Engage queues everything
-// of a new one.
+// ClusterChanged is told of a cluster whose facts, served versions or allowed namespaces changed. Engage queues
+// everything of a new one.
 func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	cluster := c.After.Name
 	if c.Parts&changes.Served != 0 {

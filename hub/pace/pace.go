@@ -1,7 +1,7 @@
 // Package pace decides when the hub writes to its own API server.
 //
-// A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast API
-// server takes more writes a second than a slow one, and more when nothing else loads it.
+// A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast
+// API server takes more writes a second than a slow one, and more when nothing else loads it.
 //
 //   - The width is the number of writes that may be in flight. It grows by one for each round of writes, and shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu

@@ -17,6 +17,7 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
+	t.Helper()
 	c := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &server{New(c), c, t}
 }
@@ -186,12 +187,15 @@ func TestNoiseDoesNotNarrowTheWidth(t *testing.T) {
 func TestTooManyRequestsHalveTheWidthOnceForAllAnswersOfOneMoment(t *testing.T) {
 	s := newServer(t)
 	status := http.StatusTooManyRequests
-	transport := s.Wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: status}, nil }))
+	transport := s.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Body: http.NoBody}, nil
+	}))
 	ask := func() {
 		resp, err := transport.RoundTrip(nil)
 		if err != nil || resp.StatusCode != status {
 			t.Fatalf("got %v, %v", resp, err)
 		}
+		_ = resp.Body.Close()
 	}
 	ask()
 	ask()

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// firstRetry and longestRetry are the pauses before a failed key is tried again: each failure doubles the pause.
-	firstRetry   = 200 * time.Millisecond
-	longestRetry = time.Minute
+	// FirstRetry and LongestRetry bound the pauses before a failed key is tried again. Each failure doubles the pause.
+	FirstRetry   = 200 * time.Millisecond
+	LongestRetry = time.Minute
 )
 
 // Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, longestRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, LongestRetry)
 }

@@ -200,7 +200,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
-	var waits noTurn
+	var waits noTurnError
 	switch {
 	case errors.As(err, &waits):
 		return ctrl.Result{RequeueAfter: waits.again}, nil

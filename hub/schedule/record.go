@@ -91,7 +91,7 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	return after, nil
 }
 
-// turn takes a turn for writing a decision. The error is a noTurn.
+// turn takes a turn for writing a decision. The error is a noTurnError.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	class := pace.Many
 	if in.Binding == nil || s.removals.pending.single(in.Object.ID) {
@@ -99,16 +99,16 @@ func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	}
 	turn, again := s.Pacer.Try(class, in.Object.ID)
 	if turn == nil {
-		return nil, noTurn{again}
+		return nil, noTurnError{again}
 	}
 	return turn, nil
 }
 
-// noTurn is the error of a write that has to wait for its turn. The object is decided on again after that time.
-type noTurn struct{ again time.Duration }
+// noTurnError is the error of a write that has to wait for its turn. The object is decided on again after that time.
+type noTurnError struct{ again time.Duration }
 
 // Error implements error.
-func (e noTurn) Error() string { return fmt.Sprintf("the write waits for its turn, %s", e.again) }
+func (e noTurnError) Error() string { return fmt.Sprintf("the write waits for its turn, %s", e.again) }
 
 // moves are the clusters whose state in a decision changes.
 type moves struct{ to, from, evicting []string }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
@@ -33,7 +32,7 @@ func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.Withdr
 		Source: source.ParseMark(annotations[hubv1.SourceAnnotation]), Adopted: annotations[hubv1.AdoptedAnnotation] == "true",
 	}
 	if owner, uid, err := hubv1.ParseOwner(annotations[hubv1.OwnerAnnotation]); err == nil {
-		o.Owner, o.OwnerUID = owner, types.UID(uid)
+		o.Owner, o.OwnerUID = owner, uid
 	}
 	o.Hash, _ = content.Hash(key, live)
 	in := w.withdrawal()
