@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
+// FirstRetry and LongestRetry bound the pauses before a failed key is tried again. Each failure doubles the pause.
 const (
-	// FirstRetry and LongestRetry bound the pauses before a failed key is tried again. Each failure doubles the pause.
 	FirstRetry   = 200 * time.Millisecond
 	LongestRetry = time.Minute
 )
