@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/tenancy"
 )
@@ -216,7 +217,7 @@ func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	if last.ResourceVersion == "" || last.Digest != w.digest || !notBack {
 		return 0
 	}
-	return answerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
+	return pace.AnswerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
 // write applies the manifest, unless that is suspended or would be another round of a fight.

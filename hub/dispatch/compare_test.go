@@ -14,6 +14,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -111,7 +112,7 @@ func TestCompare(t *testing.T) {
 			last: &last, after: time.Second, seen: copied("10", "old", "x"), want: verdict{known: true, after: 9 * time.Second},
 		},
 		"a write that never comes back is asked for": {
-			last: &last, after: answerWithin, seen: copied("10", "old", "x"), want: verdict{drift: true},
+			last: &last, after: pace.AnswerWithin, seen: copied("10", "old", "x"), want: verdict{drift: true},
 		},
 		"a cluster that was restored to a good copy is in order": {
 			last: &last, after: time.Hour, seen: copied("10", "d", "h"), want: verdict{known: true},

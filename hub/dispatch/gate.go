@@ -233,7 +233,7 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 		g.namespaces[c.namespace] = h
 	}
 	if h.pause == 0 || h.trial == c.key {
-		h.until = now.Add(jitter(h.lengthen(answerWithin)))
+		h.until = now.Add(jitter(h.lengthen(pace.AnswerWithin)))
 	}
 	h.last = o
 	h.keep(due{c.key, g.running[c.key]}, false)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -48,14 +49,14 @@ func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	if before > 20 {
 		t.Errorf("%d calls for %d objects of one namespace, want one for each worker and a few tries", before, objects)
 	}
-	w.eventually(2*answerWithin, func() string { // tried again while it lasts
+	w.eventually(2*pace.AnswerWithin, func() string { // tried again while it lasts
 		if calls() == before {
 			return "no try"
 		}
 		return ""
 	})
 	active.Store(true)
-	w.eventually(2*answerWithin, func() string {
+	w.eventually(2*pace.AnswerWithin, func() string {
 		if n := w.holds("eu"); n < objects {
 			return fmt.Sprintf("%d of %d objects", n, objects)
 		}
@@ -96,7 +97,7 @@ func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	}
 	w.mu.Unlock()
 	active.Store(true)
-	w.eventually(2*answerWithin, func() string {
+	w.eventually(2*pace.AnswerWithin, func() string {
 		if n := w.holds("eu"); n != 1 {
 			return fmt.Sprintf("%d objects, want the second alone", n)
 		}

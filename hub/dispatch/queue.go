@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/hanse-dev/hanse/hub/pace"
+
 	"context"
 
 	"github.com/go-logr/logr"
@@ -43,7 +45,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 		MaxConcurrentReconciles: opts.Workers,
 		SkipNameValidation:      &yes, // one per member
 		RecoverPanic:            &yes,
-		ReconciliationTimeout:   answerWithin,
+		ReconciliationTimeout:   pace.AnswerWithin,
 		NewQueue: func(string, workqueue.TypedRateLimiter[types.NamespacedName]) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 			return q.gate
 		},

@@ -18,9 +18,6 @@ const (
 	calm = 30 * time.Second
 	// longestCalm ends the back-off after member.RetrySlowly.
 	longestCalm = 5 * time.Minute
-	// answerWithin is how long the hub waits for one answer of a member: a run ends after it, the watch has to show our
-	// own write within it, and a namespace that objects wait for is tried at least this often.
-	answerWithin = 10 * time.Second
 )
 
 // retries turn outcomes into the next try of a key.

@@ -19,10 +19,10 @@ func (l *latency) add(took time.Duration) {
 	l.usual += (took - l.usual) / usualWrites
 }
 
-// mean is that of the recent writes.
+// mean is that of the recent writes, and a guess before the first one.
 func (l *latency) mean() time.Duration {
 	if l.recent == 0 {
-		return unmeasured
+		return FirstRetry
 	}
 	return l.recent
 }

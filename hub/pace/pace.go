@@ -51,8 +51,6 @@ func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 const (
 	// widest is the largest width. Report and schedule have as many workers together.
 	widest = 8
-	// unmeasured is the latency that is assumed before the first write.
-	unmeasured = 10 * time.Millisecond
 	// longestWait is the longest time after which a caller asks again, so that callers soon find turns that fall free.
 	longestWait = time.Second
 )

@@ -12,6 +12,9 @@ const (
 	LongestRetry = time.Minute
 )
 
+// AnswerWithin is how long the hub waits for one answer of an API server.
+const AnswerWithin = 10 * time.Second
+
 // Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](FirstRetry, LongestRetry)

@@ -2,13 +2,10 @@ package report
 
 import (
 	"slices"
-	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
-
-// endsWithin is how long rows of a deleted object wait for the end of the binding, once the last copy is gone.
-const endsWithin = 30 * time.Second
 
 // ends reports whether the hub object is deleted, so that the binding goes with the last copy.
 func (r *run) ends() bool {
@@ -44,7 +41,7 @@ func (r *run) ending() bool {
 	if r.reporter.opts.Withdrawn(r.binding) {
 		e, unlock := r.entry()
 		defer unlock()
-		e.settleUntil = r.now.Add(endsWithin)
+		e.settleUntil = r.now.Add(3 * pace.AnswerWithin) // until then the leader ends the binding
 		r.tellPhases(e, r.binding.BindingStatus())
 	}
 	return true

@@ -138,7 +138,7 @@ func New(opts Options) (*Reporter, error) {
 		unready: map[string]time.Time{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
-	config.Timeout = requestTimeout
+	config.Timeout = pace.AnswerWithin
 	config.Wrap(opts.Pacer.Wrap)
 	var err error
 	if r.writer, err = newWriter(config); err != nil {
@@ -147,10 +147,7 @@ func New(opts Options) (*Reporter, error) {
 	return r, nil
 }
 
-const (
-	requestTimeout = 10 * time.Second
-	workers        = 4
-)
+const workers = 4
 
 // SetupWithManager adds the controller, which works in every replica.
 func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
@@ -162,7 +159,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 		NeedLeaderElection:      &no,
 		UsePriorityQueue:        &yes,
 		RecoverPanic:            &yes,
-		ReconciliationTimeout:   3 * requestTimeout,
+		ReconciliationTimeout:   3 * pace.AnswerWithin,
 		RateLimiter:             pace.Retries[types.NamespacedName](),
 	})
 	if err != nil {

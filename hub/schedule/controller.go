@@ -173,9 +173,6 @@ func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
 
-// outdatedPause lets the cache catch up with a write that met another one.
-const outdatedPause = 50 * time.Millisecond
-
 // Reconcile brings the binding of one object in line with what is known now.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
 	s.removals.pending.begin(id)
@@ -205,7 +202,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	case errors.As(err, &waits):
 		return ctrl.Result{RequeueAfter: waits.again}, nil
 	case isOutdated(err):
-		return ctrl.Result{RequeueAfter: outdatedPause}, nil
+		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache catches up with the other write
 	case err != nil:
 		return ctrl.Result{}, err
 	}
