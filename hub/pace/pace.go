@@ -69,8 +69,14 @@ type Pacer struct {
 	waiting  [classes]callers
 }
 
-// callers are those of one class that wait, and when each asks again.
-type callers map[any]time.Time
+// callers are those of one class that wait.
+type callers struct {
+	places map[any]time.Time // when each asks again
+	// next is a caller whose place came up while all turns were taken: the next turn that falls free is kept for it, until
+	// a time at which it must have asked.
+	next  any
+	until time.Time
+}
 
 // New returns a Pacer at its full width. A nil clock is the real one.
 func New(c clock.PassiveClock) *Pacer {
@@ -79,7 +85,7 @@ func New(c clock.PassiveClock) *Pacer {
 	}
 	p := &Pacer{clock: c, width: widest}
 	for c := range classes {
-		p.waiting[c] = callers{}
+		p.waiting[c].places = map[any]time.Time{}
 	}
 	return p
 }
@@ -96,49 +102,76 @@ func (p *Pacer) Try(c Class, key any) (*Turn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	queue := p.waiting[c]
-	place, waits := queue[key]
+	q := &p.waiting[c]
+	place, waits := q.places[key]
 	if waits && now.Before(place) {
 		return nil, place.Sub(now)
 	}
 	if !waits && now.Sub(p.swept) > longestWait {
 		p.sweep(now)
 	}
-	if p.inFlight < p.room(c) && (waits || len(queue) == 0) {
-		delete(queue, key)
+	if p.isFree(c, key, now) && (waits || len(q.places) == 0) {
+		q.leave(key)
 		p.inFlight++
 		return &Turn{pacer: p}, 0
 	}
-	ahead := len(queue)
-	if !waits {
-		ahead++
+	wait := min(p.share(c)*time.Duration(len(q.places)+1), longestWait)
+	if waits && (q.next == nil || q.next == key || now.After(q.until)) {
+		wait = p.service() / 4 // it asks often, so that the turn does not lie idle
+		q.next, q.until = key, now.Add(wait+FirstRetry)
 	}
-	wait := min(p.share(c)*time.Duration(ahead), longestWait)
-	queue[key] = now.Add(wait)
+	q.places[key] = now.Add(wait)
 	return nil, wait
+}
+
+// isFree reports whether a caller of a class may have a turn now. Turns that are kept for the next callers of other
+// classes are not free, unless one is kept for this caller, too.
+func (p *Pacer) isFree(c Class, key any, now time.Time) bool {
+	free := p.room(c) - p.inFlight
+	if p.waiting[c].next == key {
+		return free > 0
+	}
+	for i := range p.waiting {
+		if q := &p.waiting[i]; q.next != nil && now.Before(q.until) {
+			free--
+		}
+	}
+	return free > 0
+}
+
+// leave ends the wait of a caller.
+func (q *callers) leave(key any) {
+	delete(q.places, key)
+	if q.next == key {
+		q.next = nil
+	}
 }
 
 // sweep drops the callers that have not asked again, although none waits for longer than a second.
 func (p *Pacer) sweep(now time.Time) {
 	p.swept = now
-	for _, queue := range p.waiting {
-		for key, place := range queue {
+	for i := range p.waiting {
+		q := &p.waiting[i]
+		for key, place := range q.places {
 			if now.Sub(place) > 10*longestWait {
-				delete(queue, key)
+				q.leave(key)
 			}
 		}
 	}
 }
 
+// service is the time between two turns while all turns are taken.
+func (p *Pacer) service() time.Duration { return time.Duration(float64(p.latency.mean()) / p.width) }
+
 // share is the time between two turns of a class while all turns are taken.
 func (p *Pacer) share(c Class) time.Duration {
 	sum := weights[c]
 	for other := range classes {
-		if other != c && len(p.waiting[other]) > 0 {
+		if other != c && len(p.waiting[other].places) > 0 {
 			sum += weights[other]
 		}
 	}
-	return time.Duration(float64(p.latency.mean()) / p.width * float64(sum) / float64(weights[c]))
+	return p.service() * time.Duration(sum) / time.Duration(weights[c])
 }
 
 // room is how many writes may be in flight when one of the class begins. What is not urgent leaves half of the width to
