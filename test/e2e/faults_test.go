@@ -99,7 +99,7 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 	breakMember(t, singapore, "blackhole")
 	must(t, suite.Hub.Patch(ctx, config.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"changed"}}`))))
 	eventually(t, normal, func() error {
-		return errors.Join(rowIs(ctx, config, singapore, metav1.ConditionFalse, hubv1.ReasonPending), rowSays(ctx, config, singapore, "on its way"))
+		return errors.Join(rowIs(ctx, config, singapore, metav1.ConditionFalse, hubv1.ReasonPending), rowSays(ctx, config, singapore, "not applied yet"))
 	})
 	eventually(t, time.Minute, func() error { return rowIs(ctx, w, singapore, metav1.ConditionUnknown, hubv1.ReasonUnreachable) })
 	b, err := bindingOf(ctx, w)
