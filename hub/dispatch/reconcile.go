@@ -83,6 +83,12 @@ type run struct {
 	behind  bool // the caches are older than the copy on the cluster, so that the outcome counts for nothing
 	// instead are policies that stand in for those of the hub; for Intent alone.
 	instead []hubv1.OverridePolicyObject
+	manifestParts
+	gathered
+}
+
+// manifestParts are set while the manifest is made.
+type manifestParts struct {
 	// rendering is what the clusters have in common, set by render.
 	rendering *rendering
 	// overridden is how rules made the manifest, set by render.
@@ -91,8 +97,6 @@ type run struct {
 	hubGVK schema.GroupVersionKind
 	// source is the state of the hub by which copies are judged, set by setSource.
 	source source.State
-
-	gathered
 }
 
 // gated is a cluster that is written through the gate of its queue.

@@ -97,8 +97,7 @@ type Scheduler struct {
 	wants      *wants
 	liveFacts  liveFacts
 	decisions  decisions
-	deleted    deletedObjects
-	withdrawn  withdrawals
+	gone       gone
 	memo       decide.Memo
 	counts     copyCounts
 	capacities capacities
@@ -126,7 +125,7 @@ func New(o Options) *Scheduler {
 	if o.Pacer == nil {
 		o.Pacer = pace.New(o.Clock)
 	}
-	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}, deleted: deletedObjects{clock: o.Clock}}
+	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}, gone: gone{objects: deletedObjects{clock: o.Clock}}}
 	s.Failover = o.Failover.WithDefaults()
 	s.limits.Failover = s.Failover
 	s.limits.drains.wake = s.wakeObject

@@ -13,6 +13,12 @@ import (
 // deletedHolds is how long an answer of the API server that an object is gone counts.
 const deletedHolds = 10 * time.Minute
 
+// gone are hub objects that were deleted, and copies that members no longer have.
+type gone struct {
+	objects deletedObjects
+	copies  withdrawals
+}
+
 // deletedObjects are the objects that an uncached read has shown to be gone or being deleted. A UID never comes back
 // from that, so that the steps after the decision, until its binding is gone, need no more reads. The decision itself
 // always reads: a hub that was restored from a backup brings old UIDs back. For the same reason, an object that is seen

@@ -34,9 +34,9 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	case client.IgnoreNotFound(err) != nil:
 		return decide.Input{}, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case err == nil:
-		in.Binding, in.Withdrawn = binding, s.withdrawn.cover(binding)
+		in.Binding, in.Withdrawn = binding, s.gone.copies.cover(binding)
 	default:
-		s.withdrawn.forget(id.BindingKey())
+		s.gone.copies.forget(id.BindingKey())
 	}
 	if in.Binding != nil && hubv1.ObjectOf(in.Binding) != id {
 		return decide.Input{}, fmt.Errorf("reading the binding %s of %s: %w", id.BindingKey(), id, errOtherObject)
@@ -68,12 +68,12 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	template, found := s.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
 		o.Template = template
-		s.deleted.forget(o.ID)
+		s.gone.objects.forget(o.ID)
 		return o, nil
 	}
 	if binding == nil {
 		o.State = decide.Deleted // and without a binding, that changes nothing
-		s.deleted.forget(o.ID)
+		s.gone.objects.forget(o.ID)
 		return o, nil
 	}
 	state, watched := s.Templates.State(o.ID.GroupKind())
@@ -87,7 +87,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		}
 		return o, nil
 	}
-	if s.deleted.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
+	if s.gone.objects.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
 		o.State = decide.Deleted
 		return o, nil
 	}
@@ -100,7 +100,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
 	case isGone || live.GetDeletionTimestamp() != nil:
 		o.State = decide.Deleted
-		s.deleted.learn(o.ID, binding, asked)
+		s.gone.objects.learn(o.ID, binding, asked)
 	default:
 		o.Template = live
 	}

@@ -46,7 +46,7 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	}
 	s.leftBehind(in, decide.Forgotten(in, p))
 	s.decisions.forget(in.Object.ID.BindingKey())
-	s.withdrawn.forget(in.Object.ID.BindingKey())
+	s.gone.copies.forget(in.Object.ID.BindingKey())
 	return nil
 }
 

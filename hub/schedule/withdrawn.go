@@ -12,7 +12,7 @@ import (
 // Withdrawn notes that every cluster has confirmed the Absent entry of a binding, as hub/report tells before it would
 // write the rows. It returns false if that was known.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
-	if !s.withdrawn.note(b) {
+	if !s.gone.copies.note(b) {
 		return false
 	}
 	if _, q := s.leading(); q != nil {
