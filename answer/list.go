@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// longestContinue is how long the text may be by which the next page is asked for, in bytes.
+// longestContinue is the maximum length of a continue token, in bytes.
 const longestContinue = 8 << 10
 
 var errNoList = errors.New("the answer is not a list")

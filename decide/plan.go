@@ -17,7 +17,8 @@ import (
 )
 
 // WhenDeletedAnnotation is on a binding if its placement's deletion.whenDeleted is not the default of the kind. If a
-// placement is deleted together with its objects, as by helm uninstall, the hub reads the policy from here.
+// placement is deleted together with its objects, as by helm uninstall, the hub reads the deletion policy from this
+// annotation, because the placement is gone.
 const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.

@@ -99,7 +99,7 @@ func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
 	return &out, nil
 }
 
-// some says whether f is true for one of the actions.
+// some reports whether f is true for at least one of the actions.
 func (c *change) some(f func(action) bool) bool {
 	found := &fault{}
 	return c.each(func(a action) *fault {

@@ -36,7 +36,7 @@ const (
 	Readiness
 	// Facts of a cluster are those that override policies read.
 	Facts
-	// Served are the versions of kinds that a cluster serves.
+	// Served are the API versions of each kind that a cluster serves.
 	Served
 	// AllowedNamespaces are those that a cluster allows.
 	AllowedNamespaces

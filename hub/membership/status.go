@@ -118,7 +118,7 @@ func setTooLarge(c *hubv1.MemberCluster, what string) {
 		"cluster %s answered more than the hub reads (%s); the answer was dropped, and what was known before stays: look for a faulty or hostile server or proxy there", c.Name, what))
 }
 
-// setUnclaimed says how many copies no binding claims.
+// setUnclaimed records the number of copies on the cluster that belong to no binding.
 func setUnclaimed(c *hubv1.MemberCluster, n int) {
 	if n == 0 {
 		c.Status.Unclaimed = nil

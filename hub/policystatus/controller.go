@@ -117,7 +117,7 @@ type updater interface {
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
-// keeper is one controller: a queue of policies, each folded at most once in foldEvery.
+// keeper is one controller: a queue of policies. It computes the status of each policy at most once per foldEvery.
 type keeper struct {
 	updater updater
 	pacer   *pace.Pacer

@@ -314,7 +314,8 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older is true as well if the two cannot be compared: then the outcome, which was asked for, is believed.
+// older reports whether the resourceVersion that the watch showed is older than the confirmed one. If they cannot be
+// compared, the answer to our own write counts, and older returns true.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0

@@ -242,7 +242,7 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 	return seen
 }
 
-// selectedBy returns the objects of the kinds that a placement selects.
+// selectedBy returns all objects whose kind a placement selects.
 func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	var keys []key
 	for _, gk := range s.wants.kinds(p) {

@@ -17,8 +17,9 @@ import (
 // our fields shows and a field of somebody else does not. It is the same for the answer to an apply and for what a
 // watch brings. ours is false if the object has no readable entry of the hub in its managedFields.
 //
-// A leaf of the paths is hashed with all that is below it: without the schema, an atomic value cannot be told from an
-// empty one that others add to. The latter costs one apply that changes nothing, and gives the new hash.
+// For the last field of a path, the whole value below it is hashed. Without the schema, the hash cannot distinguish an
+// atomic value from a map or list that we applied empty and that others add to. In the second case the hash changes
+// with their additions, which costs one apply that changes nothing.
 //
 // The hash of a Secret is keyed: whoever reads rows could guess its values otherwise.
 //

@@ -1,6 +1,6 @@
 package main
 
-// target is a figure that Hanse must hold.
+// target is a measured value that Hanse must reach.
 type target struct {
 	what    string
 	is      float64
@@ -16,7 +16,7 @@ func (t target) holds() bool {
 	return t.is <= t.limit
 }
 
-// leastShare of raw that a profile must reach in a phase.
+// leastShare is the smallest share of the raw client's throughput that Hanse must reach, by profile and phase.
 var leastShare = map[string]map[string]float64{
 	"small": {create: 0.35, update: 0.50, withdraw: 0.40},
 	"wide":  {create: 0.70, withdraw: 0.50},

@@ -131,7 +131,7 @@ func job(namespace, name string) *unstructured.Unstructured {
 	return j
 }
 
-// completeOn says on a member what its Job controller says of a Job that is complete.
+// completeOn sets the status of a Job on a member as the Job controller does for a complete Job.
 func completeOn(t *testing.T, member string, j *unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, normal, func() error {

@@ -164,7 +164,8 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, er
 	return proof.Token()
 }
 
-// forget deletes the request of a proof. Without the right to, it stays until the hub's API server cleans it up.
+// forget deletes the CertificateSigningRequest of a proof. If the user may not delete the request, the hub's API server
+// removes it later.
 func (h *hub) forget(ctx context.Context) {
 	if h.proof != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
