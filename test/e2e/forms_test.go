@@ -132,6 +132,7 @@ func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, web, singapore, metav1.ConditionTrue, "") })
 	must(t, suite.Hub.Delete(ctx, wrong))
 	eventually(t, normal, func() error { return rowIs(ctx, web, shanghai, metav1.ConditionTrue, "") })
+	deleteHeld(t, shanghai, web)
 }
 
 // specIs is nil if the copy on a member has these fields of the spec; others are defaults of its definition.
