@@ -40,7 +40,7 @@ func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	s.label("sg", map[string]any{"scene": scene, "new": "yes"})
 	s.many(objects/2, objects)
 	s.manyDecided(objects/2, objects, "sg", "us: label scene another is not in")
-	s.manyDecided(0, objects/2, "eu", "sg: numberOfClusters 1 is reached")
+	s.manyDecided(0, objects/2, "eu", "sg: numberOfClusters is 1, and other clusters come first")
 
 	before, began := s.bindingWrites(), time.Now()
 	s.label("us", map[string]any{"scene": "a-third"})
