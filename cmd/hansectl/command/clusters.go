@@ -29,7 +29,7 @@ func newClusters(h *hub) *cobra.Command {
 			return clusters(cmd.Context(), h, out)
 		},
 	}
-	out.addNamedTo(cmd)
+	out.addTo(cmd, "name")
 	return cmd
 }
 

@@ -45,6 +45,9 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 			}
 			return c.run(cmd.Context())
 		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "membercluster")
+		},
 	}
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "Do not ask.")
 	return cmd

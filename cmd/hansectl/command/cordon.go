@@ -116,11 +116,24 @@ func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.Me
 	case meta.IsNoMatchError(err):
 		return nil, errNoHub
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the hub has no membercluster/%s: hansectl clusters lists them", name)
+		return nil, noCluster(ctx, hub, name)
 	case err != nil:
 		return nil, fmt.Errorf("reading MemberCluster %s: %w", name, err)
 	}
 	return cluster, nil
+}
+
+// noCluster is the error for a name that no MemberCluster has. It names those that there are, if the user may list them.
+func noCluster(ctx context.Context, hub client.Client, name string) error {
+	members, err := listClusters(ctx, hub)
+	if err != nil {
+		return fmt.Errorf("the hub has no membercluster/%s: hansectl clusters lists them", name)
+	}
+	var names []string
+	for i := range members {
+		names = append(names, members[i].Name)
+	}
+	return fmt.Errorf("the hub has no membercluster/%s: %s", name, someOf(names))
 }
 
 // changeCluster writes what was changed of a MemberCluster and nothing else.

@@ -56,7 +56,7 @@ func TestOnlyAMemberCanBeCordoned(t *testing.T) {
 	fresh(t)
 	for _, command := range []string{"cordon", "uncordon"} {
 		_, err := hansectl(t, command, "mars-1")
-		refused(t, err, "the hub has no membercluster/mars-1")
+		refused(t, err, "the hub has no membercluster/mars-1: there are none")
 		_, err = run(t, command, "mars-1", "--kubeconfig", onMember.kubeconfig)
 		refused(t, err, "no hub of Hanse is installed there")
 		_, err = run(t, command)

@@ -95,7 +95,11 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		Binding: binding, Facts: facts, Now: time.Now(),
 	}
 	if e.cluster != "" && !slices.ContainsFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
-		return fmt.Errorf("the hub has no MemberCluster %q: see hansectl clusters", e.cluster)
+		var names []string
+		for _, m := range in.Facts.Clusters {
+			names = append(names, m.Name)
+		}
+		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, someOf(names))
 	}
 	if slices.ContainsFunc(in.Facts.Placements, view.NeedsCounts) {
 		if in.Objects, err = countSent(ctx, c); err != nil {

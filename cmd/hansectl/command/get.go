@@ -66,7 +66,7 @@ The exit code is 1 if a cluster could not be asked.`,
 			return g.run(cmd.Context(), kind, name)
 		},
 	}
-	g.out.addNamedTo(cmd)
+	g.out.addTo(cmd, "name")
 	g.window.addTo(cmd.Flags())
 	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "The objects of all namespaces.")
 	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")

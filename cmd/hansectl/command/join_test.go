@@ -21,7 +21,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"two names":                   {[]string{"join", "a", "b"}, `unexpected argument "b"`},
 		"a name that is no label":     {[]string{"join", "A_1", "--member-kubeconfig", "x"}, `NAME "A_1"`},
 		"no kubeconfig":               {[]string{"join", "a"}, "--member-kubeconfig"},
-		"an unknown flag":             {[]string{"join", "a", "--regoin", "x"}, "unknown flag: --regoin"},
+		"an unknown flag":             {[]string{"join", "a", "--regoin", "x"}, "unknown flag: --regoin; did you mean --region?"},
 		"an unknown dry run":          {[]string{"join", "a", "--member-kubeconfig", "x", "--dry-run", "server"}, `--dry-run "server"`},
 		"a token that is too short":   {[]string{"join", "a", "--member-kubeconfig", "x", "--token-lifetime", "1m"}, "--token-lifetime 1m0s"},
 		"a token that never ends":     {[]string{"join", "a", "--member-kubeconfig", "x", "--token-lifetime", "0"}, "--token-lifetime 0s"},

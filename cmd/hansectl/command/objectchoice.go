@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -56,19 +55,12 @@ func (h *hub) completeObjects(cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeKinds offers the plurals of kinds that can be read. A group that does not answer has none.
+// completeKinds offers the plurals of kinds.
 func (h *hub) completeKinds(typed string) []string {
-	client, err := h.flags.ToDiscoveryClient()
-	if err != nil {
-		return nil
-	}
-	lists, _ := client.ServerPreferredResources() // also with an error there are those of the groups that answer
 	var names []string
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"get", "list"}}, lists) {
-		for _, r := range list.APIResources {
-			if strings.HasPrefix(r.Name, typed) {
-				names = append(names, r.Name)
-			}
+	for _, r := range h.readableKinds() {
+		if strings.HasPrefix(r.Name, typed) {
+			names = append(names, r.Name)
 		}
 	}
 	slices.Sort(names)
@@ -115,11 +107,16 @@ func (h *hub) objectNames(cmd *cobra.Command, kind, typed string) ([]string, err
 
 // completePlacements offers placements as KIND/NAME.
 func (h *hub) completePlacements(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return h.completeOwn(cmd, args, typed, "placement", "clusterplacement")
+}
+
+// completeOwn offers objects of some of the hub's own kinds as KIND/NAME.
+func (h *hub) completeOwn(cmd *cobra.Command, args []string, typed string, kinds ...string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var found []string
-	for _, kind := range []string{"placement", "clusterplacement"} {
+	for _, kind := range kinds {
 		names, err := h.objectNames(cmd, kind+"s."+hubv1.GroupVersion.Group, "")
 		if err != nil {
 			continue // who may not list one kind is offered the other
@@ -131,4 +128,13 @@ func (h *hub) completePlacements(cmd *cobra.Command, args []string, typed string
 		}
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNamespaces offers the namespaces of the hub.
+func (h *hub) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names, err := h.objectNames(cmd, "namespaces", typed)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

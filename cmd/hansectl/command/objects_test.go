@@ -68,7 +68,7 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 	})
 	t.Run("what has no names cannot be shown by name", func(t *testing.T) {
 		_, err := hansectl(t, "problems", "-o", "name")
-		refused(t, err, "-o name is not possible")
+		refused(t, err, `--output "name": want json, yaml or jsonpath=TEMPLATE`)
 		exits(t, err, 2)
 	})
 	t.Run("a shell completes kinds and names", func(t *testing.T) {
@@ -82,6 +82,20 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 		wants(t, complete("wait", "cm/se"), "cm/settings\n")
 		wants(t, complete("suspend", "pl"), "placement/all\n")
 		wants(t, complete("wait", "cm/settings", "--for", ""), "healthy\n")
+		wants(t, complete("confirm", "placement/"), "placement/all\n")
+		wants(t, complete("status", "-n", "sho"), "shop\n")
+	})
+	t.Run("a mistyped kind is answered with similar ones", func(t *testing.T) {
+		for typed, want := range map[string]string{
+			"confgimap": "did you mean configmap or configmaps?", "deployment.app": "did you mean deployment.apps", "placment": "did you mean placement",
+		} {
+			_, err := hansectl(t, "status", typed, "settings", "-n", "shop")
+			refused(t, err, "the hub does not serve a kind \""+typed+"\"", want)
+		}
+		_, err := hansectl(t, "status", "spaceship", "settings", "-n", "shop")
+		if err == nil || strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("a word that is like no kind is answered with: %v", err)
+		}
 	})
 	t.Run("suspend and resume change what is named", func(t *testing.T) {
 		for _, step := range []struct {

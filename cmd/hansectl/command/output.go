@@ -2,10 +2,10 @@ package command
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,47 +35,35 @@ type shownNames interface {
 }
 
 // output is the flag -o.
-type output struct{ format string }
+type output struct {
+	format string
+	// formats are those that the command has, beside jsonpath.
+	formats []string
+}
 
 const jsonpathFormat = "jsonpath="
 
-func (o *output) addTo(cmd *cobra.Command) { o.add(cmd, "json", "yaml", jsonpathFormat) }
-
-// addNamedTo is for commands whose result has shownNames.
-func (o *output) addNamedTo(cmd *cobra.Command) { o.add(cmd, "json", "yaml", "name", jsonpathFormat) }
-
-// addWideTo is for commands whose result is shownWide and has shownNames.
-func (o *output) addWideTo(cmd *cobra.Command) {
-	o.add(cmd, "wide", "json", "yaml", "name", jsonpathFormat)
+// addTo adds the flag to a command. also are "wide" if the result is shownWide, and "name" if it has shownNames.
+func (o *output) addTo(cmd *cobra.Command, also ...string) {
+	o.formats = append(also, "json", "yaml")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". Text if it is not given.")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append(o.formats, jsonpathFormat), cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (o *output) add(cmd *cobra.Command, formats ...string) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+"TEMPLATE. Text if it is not given.")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+// choice is such as "json, yaml or jsonpath=TEMPLATE".
+func (o *output) choice() string {
+	return strings.Join(o.formats, ", ") + " or " + jsonpathFormat + "TEMPLATE"
 }
-
-var (
-	errOutput     = errors.New("want json, yaml, name or jsonpath=TEMPLATE")
-	errOutputWide = errors.New("want wide, json, yaml, name or jsonpath=TEMPLATE")
-)
 
 func (o *output) check(cmd *cobra.Command) error {
-	if o.format == "wide" {
-		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, errOutput))
-	}
-	return o.checkAs(cmd, errOutput)
-}
-
-func (o *output) checkWide(cmd *cobra.Command) error { return o.checkAs(cmd, errOutputWide) }
-
-func (o *output) checkAs(cmd *cobra.Command, wanted error) error {
-	switch o.format {
-	case "", "wide", "json", "yaml", "name":
+	if o.format == "" || slices.Contains(o.formats, o.format) {
 		return nil
 	}
-	if _, err := jsonpathPrinter(o.format); genericclioptions.IsNoCompatiblePrinterError(err) {
-		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, wanted))
-	} else if err != nil {
+	_, err := jsonpathPrinter(o.format)
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		return usageError(cmd, fmt.Errorf("--output %q: want %s", o.format, o.choice()))
+	case err != nil:
 		return usageError(cmd, fmt.Errorf("--output %q: %w", o.format, err))
 	}
 	return nil
@@ -104,7 +92,10 @@ func (o *output) print(w io.Writer, what shown) error {
 		_, err = w.Write(text)
 		return err
 	case "name":
-		return printNames(w, what)
+		for _, name := range what.(shownNames).Names() {
+			fmt.Fprintln(w, name)
+		}
+		return nil
 	case "", "wide":
 	default:
 		return printPath(w, o.format, what)
@@ -115,19 +106,6 @@ func (o *output) print(w io.Writer, what shown) error {
 		return nil
 	}
 	what.Write(w, time.Now())
-	return nil
-}
-
-var errNoNames = errors.New("-o name is not possible: what this command shows has no names")
-
-func printNames(w io.Writer, what shown) error {
-	named, ok := what.(shownNames)
-	if !ok {
-		return &ExitError{Code: 2, Err: errNoNames}
-	}
-	for _, name := range named.Names() {
-		fmt.Fprintln(w, name)
-	}
 	return nil
 }
 

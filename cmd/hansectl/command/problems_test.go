@@ -82,5 +82,5 @@ func TestWideStatusShowsUIDAndDigest(t *testing.T) {
 	must(t, err)
 	wants(t, out, "AS OF   STATE     SINCE   UID      DIGEST   WHY", "live    Present   -       copy-1   9c1f     -")
 	_, err = hansectl(t, "status", "cm", "settings", "-n", "shop", "-o", "table")
-	refused(t, err, "want wide, json, yaml, name or jsonpath=TEMPLATE")
+	refused(t, err, "want wide, name, json, yaml or jsonpath=TEMPLATE")
 }

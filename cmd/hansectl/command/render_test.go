@@ -80,7 +80,7 @@ func TestRenderNamesWhatIsWrong(t *testing.T) {
 		"all clusters and one":            {[]string{"prometheus", "web", "--cluster", "ap-se-1", "--all"}, "--all and --cluster exclude each other"},
 		"an object that no placement has": {[]string{"configmap", "web", "-n", "shop"}, "it is not placed: say for which clusters it shall be rendered, with --cluster or --all"},
 		"no name":                         {[]string{"prometheus"}, "NAME is missing"},
-		"an output format there is not":   {[]string{"prometheus", "web", "-o", "xml"}, `--output "xml": want json, yaml, name or jsonpath=TEMPLATE`},
+		"an output format there is not":   {[]string{"prometheus", "web", "-o", "xml"}, `--output "xml": want json, yaml or jsonpath=TEMPLATE`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -33,11 +32,12 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	root.SetFlagErrorFunc(flagError)
 
 	h := &hub{flags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50), streams: streams, version: version}
 	h.flags.WrapConfigFn = h.adjust
 	h.flags.AddFlags(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("namespace", h.completeNamespaces)
 	root.SetUsageTemplate(usageTemplate)
 
 	top := newProblems(h)
@@ -92,11 +92,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	text := fmt.Sprintf("there is no command %q", args[0])
-	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		text += "; did you mean " + strings.Join(similar, " or ") + "?"
-	}
-	return errors.New(text)
+	return fmt.Errorf("there is no command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
 }
 
 // deprecated makes a command say that another one has taken its place.

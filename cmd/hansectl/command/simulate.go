@@ -49,7 +49,7 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 
   # Without a hub: what is there, and what it would be without a cluster
   hansectl simulate --offline -f fleet/ --without-cluster eu-fra-1`,
-		Args: func(cmd *cobra.Command, args []string) error { return failed(usage(cobra.NoArgs)(cmd, args)) },
+		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.check(cmd); err != nil {
 				return failed(err)
@@ -57,7 +57,6 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 			return failed(s.run(cmd.Context()))
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return failed(usageError(cmd, err)) })
 	s.out.addTo(cmd)
 	flags := cmd.Flags()
 	s.window.addTo(flags)
@@ -72,6 +71,7 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 	_ = cmd.RegisterFlagCompletionFunc("without-cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})
+	_ = cmd.RegisterFlagCompletionFunc("without-region", h.completeRegions)
 	return cmd
 }
 

@@ -96,9 +96,12 @@ func TestSimulateNamesWhatIsWrong(t *testing.T) {
 		"a value beyond its bounds":          {[]string{"-f", file("bounds.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {priority: 1000000000, resourceSelectors: [{kind: ConfigMap}], clusters: {names: [eu-fra-1]}}}")}, `bounds.yaml: Placement.hanse.dev b/a: spec.priority: Invalid value: 1000000000`},
 		"a rule of the API that is broken":   {[]string{"-f", file("rule.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: a, namespace: b}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {}}}")}, `rule.yaml: Placement.hanse.dev b/a: spec.clusters: Invalid value: set names, labelSelector or expression`},
 		"an object that is there twice":      {[]string{"-f", file("twice.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")}, "twice.yaml: Namespace shop is there twice"},
-		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json, yaml, name or jsonpath=TEMPLATE`},
-		"an argument":                        {[]string{"eu-fra-1"}, `unknown command "eu-fra-1"`},
+		"an output format that there is not": {[]string{"-o", "xml"}, `--output "xml": want json, yaml or jsonpath=TEMPLATE`},
+		"an argument":                        {[]string{"eu-fra-1"}, `unexpected argument "eu-fra-1"`},
 		"a flag that there is not":           {[]string{"--without", "eu-fra-1"}, "unknown flag: --without"},
+		"a mistyped flag":                    {[]string{"--without-regoin", "x"}, "unknown flag: --without-regoin; did you mean --without-region?"},
+		"a name that an API server refuses":  {[]string{"-f", file("name.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: A_1, namespace: b}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {names: [eu-fra-1]}}}")}, `name.yaml: Placement.hanse.dev b/A_1: metadata.name: Invalid value: "A_1"`},
+		"a namespace that its kind has not":  {[]string{"-f", file("scope.yaml", "{apiVersion: hanse.dev/v1alpha1, kind: ClusterPlacement, metadata: {name: a, namespace: b}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {names: [eu-fra-1]}}}")}, "scope.yaml: ClusterPlacement.hanse.dev b/a: metadata.namespace: Forbidden: not allowed on this type"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 			return objectArguments(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.checkWide(cmd); err != nil {
+			if err := out.check(cmd); err != nil {
 				return err
 			}
 			if many := len(args) == 0; everywhere && !many {
@@ -89,7 +89,7 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 		},
 		ValidArgsFunction: h.completeObjects,
 	}
-	out.addWideTo(cmd)
+	out.addTo(cmd, "wide", "name")
 	w.addTo(cmd.Flags())
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "The objects of all namespaces, and those without one.")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again whenever it changes, until Ctrl-C or until nothing is left of the object.")
@@ -245,7 +245,7 @@ func (h *hub) identify(kind, name string) (id hubv1.ObjectIdentity, version stri
 	}
 	mapping, err := findKind(mapper, kind)
 	if meta.IsNoMatchError(err) {
-		return id, "", fmt.Errorf("the hub does not serve a kind %q: see kubectl api-resources", kind)
+		return id, "", fmt.Errorf("the hub does not serve a kind %q: see kubectl api-resources%s", kind, didYouMean(h.similarKinds(kind)))
 	}
 	if err != nil {
 		return id, "", fmt.Errorf("finding the kind %q on the hub: %w", kind, err)

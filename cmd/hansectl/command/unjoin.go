@@ -118,7 +118,7 @@ func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberClus
 		return nil, nil, fmt.Errorf("reading Secret %s of the hub: %w", key, err)
 	}
 	if cluster == nil && (secret == nil || secret.Annotations[clusterIDAnnotation] == "") {
-		return nil, nil, fmt.Errorf("the hub has no membercluster/%s: hansectl clusters lists them", u.name)
+		return nil, nil, noCluster(ctx, hub, u.name)
 	}
 	return cluster, secret, nil
 }

@@ -14,7 +14,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +26,7 @@ import (
 
 // definition is what an API server checks an object of one kind by.
 type definition struct {
+	namespaced bool
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
@@ -69,11 +73,14 @@ func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, 
 	if err != nil {
 		return definition{}, err
 	}
-	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return definition{
+		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, structural: structural, schema: validator,
+		rules: cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
 }
 
-// validate checks an object of a kind of the hub as an API server checks one that is created: with defaults, by schema,
-// lists and rules.
+// validate checks an object of a kind of the hub as an API server checks one that is created: its metadata, and with
+// defaults by schema, lists and rules. A namespace may be missing: the command gives the object one.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {
@@ -83,9 +90,14 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	if !ok {
 		return nil
 	}
+	located := u.DeepCopy()
+	if d.namespaced && located.GetNamespace() == "" {
+		located.SetNamespace(metav1.NamespaceDefault)
+	}
+	errs := apivalidation.ValidateObjectMetaAccessor(located, d.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)
-	errs := validation.ValidateCustomResource(nil, content, d.schema)
+	errs = append(errs, validation.ValidateCustomResource(nil, content, d.schema)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
 	if len(errs) == 0 { // rules take the shape of the object for granted
 		errs, _ = d.rules.Validate(ctx, nil, d.structural, content, nil, math.MaxInt64)

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+const (
+	// mostTypos is how many letters a word may differ in from the name that it means.
+	mostTypos = 2
+	// mostSimilar is how many names are suggested.
+	mostSimilar = 3
+)
+
+// similar returns the names that a mistyped word may mean, the most similar ones first. At most half of the word may be
+// wrong.
+func similar(word string, names []string) []string {
+	var found []string
+	typos := map[string]int{}
+	for _, name := range names {
+		n := distance(word, name)
+		if _, known := typos[name]; !known && n <= mostTypos && 2*n < len(word) {
+			typos[name], found = n, append(found, name)
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(typos[a], typos[b]), cmp.Compare(a, b)) })
+	return found[:min(len(found), mostSimilar)]
+}
+
+// distance is the number of letters to add, drop or replace that makes one word the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// didYouMean is a question that follows an error; it is empty without names.
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// flagError is the error of the flags of a command. For an unknown flag it names similar ones.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		if question := didYouMean(similar("--"+unknown.GetSpecifiedName(), names)); question != "" {
+			err = errors.New(err.Error() + question)
+		}
+	}
+	return usageError(cmd, err)
+}
+
+// similarKinds are kinds of the hub that a mistyped one may mean, in the form of the word: with its group or without.
+func (h *hub) similarKinds(typed string) []string {
+	var names []string
+	for _, r := range h.readableKinds() {
+		group := ""
+		if strings.Contains(typed, ".") && r.Group != "" {
+			group = "." + r.Group
+		}
+		names = append(names, strings.ToLower(r.Kind)+group, r.Name+group)
+	}
+	return similar(strings.ToLower(typed), names)
+}
+
+// readableKinds are the kinds of the hub that can be read. A group that does not answer has none.
+func (h *hub) readableKinds() []metav1.APIResource {
+	client, err := h.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil
+	}
+	lists, _ := client.ServerPreferredResources() // also with an error there are those of the groups that answer
+	var kinds []metav1.APIResource
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"get", "list"}}, lists) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			r.Group = version.Group
+			kinds = append(kinds, r)
+		}
+	}
+	return kinds
+}
