@@ -41,7 +41,9 @@ var widget = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kin
 
 const widgetSchema = `{"components":{"schemas":{"w":{"type":"object","properties":{"spec":{"type":"object","properties":{
 	"replicas":{"type":"integer","minimum":0,"maximum":100},"size":{"type":"string","enum":["small","large"]},"note":{"type":"string"},"secret":{"type":"string"},
-	"limits":{"type":"object","additionalProperties":{"type":"integer"}},"ports":{"type":"array","maxItems":2,"items":{"type":"integer"}}}}},
+	"limits":{"type":"object","additionalProperties":{"type":"integer"}},"ports":{"type":"array","maxItems":2,"items":{"type":"integer"}},
+	"env":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}},
+		"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"]}}}},
 	"x-kubernetes-group-version-kind":[{"group":"test.hanse.dev","kind":"Widget","version":"v1"}]}}}}`
 
 const secretSchema = `{"components":{"schemas":{"s":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}},
@@ -271,6 +273,15 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 		},
 		"a number out of bounds":       {policy: policy(`[{name: a, mergePatch: {spec: {replicas: 101}}}]`), want: []string{"/spec/replicas must be at most 100, not 101"}},
 		"a field that is not declared": {policy: policy(`[{name: a, mergePatch: {spec: {sice: small}}}]`), want: []string{"/spec/sice is not a field of the schema"}},
+		"a variable that is there already, which server-side apply would refuse": {
+			given:  func(h *hub) { h.place("api", `{env: [{name: MODE, value: s3cr3t}]}`, "eu-1") },
+			policy: policy(`[{name: a, clusters: {names: [eu-1]}, patches: [{op: add, path: /spec/env/-, value: {name: MODE, value: fast}}]}]`),
+			want:   []string{`shop/api in cluster eu-1: /spec/env/* must have another name than the entries before it, not "MODE"`}, not: []string{"s3cr3t"},
+		},
+		"a variable that was there twice before is not its fault": {
+			given:  func(h *hub) { h.place("api", `{replicas: 1, env: [{name: MODE}, {name: MODE}]}`, "eu-1") },
+			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/replicas, value: 5}]}]`),
+		},
 		"a path that is not there": {
 			policy: policy(`[{name: a, patches: [{op: replace, path: /spec/note, value: x}]}]`), want: []string{"web in cluster cn-1", "rule \"a\"", "/spec/note"},
 		},

@@ -177,6 +177,9 @@ func (c *checker) rules(r *rules, value any) {
 	if r.others != nil {
 		c.others(r.others, value)
 	}
+	if list, ok := value.([]any); ok && r.identity != nil {
+		c.apart(r.identity, list)
+	}
 }
 
 func (c *checker) bounds(b *bounds, value any) {

@@ -182,6 +182,55 @@ func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
 	}
 }
 
+// Server-side apply refuses an entry that is there twice, and create takes it.
+func TestAnEntryThatIsThereTwiceIsAFault(t *testing.T) {
+	const (
+		port = `{"type":"object","required":["number"],"properties":{"number":{"type":"integer"},"protocol":{"type":"string","default":"TCP"},"name":{"type":"string"}}}`
+		spec = `{"type":"object","properties":{
+			"env":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}},
+				"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"]},
+			"ports":{"type":"array","items":{"allOf":[{"$ref":"#/components/schemas/Port"}],"default":{}},
+				"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["number","protocol"]},
+			"own":{"type":"array","items":` + port + `,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["number","protocol"]},
+			"tags":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},
+			"args":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"},
+			"loop":{"type":"array","items":{"$ref":"#/components/schemas/Loop"},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"]}}}`
+		named = `"Port":` + port + `,"Loop":{"allOf":[{"$ref":"#/components/schemas/Loop"}]}`
+	)
+	s, err := openapi.Parse(withSpec(spec, named), gadget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		spec string
+		want []string
+	}{
+		"names that differ":                         {spec: `{"env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]}`},
+		"a name twice":                              {spec: `{"env":[{"name":"A","value":"1"},{"name":"B"},{"name":"A","value":"2"}]}`, want: []string{`/spec/env/2 must have another name than the entries before it, not "A"`}},
+		"a name three times":                        {spec: `{"env":[{"name":"A"},{"name":"A"},{"name":"A"}]}`, want: []string{`/spec/env/1 must have another name than the entries before it, not "A"`, `/spec/env/2 must have another name than the entries before it, not "A"`}},
+		"an entry without a key is not compared":    {spec: `{"env":[{"value":"1"},{"value":"1"},7,null]}`},
+		"a port under two names, by the default":    {spec: `{"ports":[{"number":80,"name":"a"},{"number":80,"name":"b","protocol":"TCP"}]}`, want: []string{`/spec/ports/1 must have another number or protocol than the entries before it`}},
+		"the same in a schema without a reference":  {spec: `{"own":[{"number":80,"name":"a"},{"number":80.0,"name":"b"}]}`, want: []string{`/spec/own/1 must have another number or protocol than the entries before it`}},
+		"a port of two protocols":                   {spec: `{"ports":[{"number":80},{"number":80,"protocol":"UDP"}]}`},
+		"a value of a set twice":                    {spec: `{"tags":["a","b","a"]}`, want: []string{`/spec/tags/2 must differ from the entries before it, not "a"`}},
+		"an atomic list may have a value twice":     {spec: `{"args":["a","a"]}`},
+		"entries of a schema that refers to itself": {spec: `{"loop":[{"name":"a"},{"name":"a"}]}`, want: []string{`/spec/loop/1 must have another name than the entries before it, not "a"`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, written(s.Faults(map[string]any{"spec": parsed(t, tt.spec)}))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a merge patch sets a whole list", func(t *testing.T) {
+		patch := parsed(t, `{"spec":{"env":[{"name":"A"},{"name":"A"}]}}`)
+		if got := written(s.FaultsAt("", patch, true)); len(got) != 1 {
+			t.Errorf("faults %v, want one", got)
+		}
+	})
+}
+
 func TestACostlySchemaEnds(t *testing.T) {
 	node := `"Node":{"type":"object","properties":{"next":{"$ref":"#/components/schemas/Node"}},
 		"anyOf":[{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"properties":{"next":{"$ref":"#/components/schemas/Node"}}},{"required":["x"]}]}`

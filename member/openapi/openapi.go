@@ -37,6 +37,7 @@ type rules struct {
 	pattern  *pattern
 	bounds   *bounds
 	others   *others
+	identity *identity // of the entries of a list
 }
 
 // others are schemas of which the value has to fit all, any, exactly one, or not that one.

@@ -43,6 +43,8 @@ type element struct {
 	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
 	Embedded   bool                `json:"x-kubernetes-embedded-resource"`
 	Either     bool                `json:"x-kubernetes-int-or-string"`
+	ListType   string              `json:"x-kubernetes-list-type"`
+	ListKeys   []string            `json:"x-kubernetes-list-map-keys"`
 }
 
 // additional is a value of additionalProperties: a schema, or true or false.
@@ -67,7 +69,10 @@ func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{components: components, named: map[string]*component{}, schemas: map[string]*Schema{}, rules: map[string]*rules{}}
+	p := &parser{
+		components: components, named: map[string]*component{}, schemas: map[string]*Schema{}, rules: map[string]*rules{},
+		fallbacks: map[string]map[string]string{},
+	}
 	root := p.component(name, 0)
 	if p.err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
@@ -103,8 +108,9 @@ func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessa
 type parser struct {
 	components map[string]json.RawMessage
 	named      map[string]*component
-	schemas    map[string]*Schema // by their content
-	rules      map[string]*rules  // by their content
+	schemas    map[string]*Schema           // by their content
+	rules      map[string]*rules            // by their content
+	fallbacks  map[string]map[string]string // defaults of the fields of named schemas
 	fields     int
 	err        error
 }
@@ -157,13 +163,18 @@ func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	case e == nil || p.err != nil || depth > mostDepth:
 		return nil
 	case e.Ref != "":
-		return p.component(strings.TrimPrefix(e.Ref, "#/components/schemas/"), depth)
+		return p.component(componentName(e.Ref), depth)
 	case e.refers():
 		return p.read(e.AllOf[0], depth+1, alternative)
 	}
 	s := Schema{types: typesOf(e), items: p.read(e.Items, depth+1, alternative), rules: p.rulesOf(e, depth)}
 	p.object(&s, e, depth, alternative)
 	return p.share(s)
+}
+
+// componentName is that of a reference.
+func componentName(reference string) string {
+	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
 // refers is true for a reference with a default or a description.
@@ -227,11 +238,12 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 			r.others.not = p.read(e.Not, depth+1, true)
 		}
 	}
+	r.identity = p.identityOf(e, depth)
 	return p.shareRules(r)
 }
 
 func (p *parser) shareRules(r rules) *rules {
-	if r.required == nil && r.enum == nil && r.pattern == nil && r.bounds == nil && r.others == nil {
+	if r.required == nil && r.enum == nil && r.pattern == nil && r.bounds == nil && r.others == nil && r.identity == nil {
 		return nil
 	}
 	limits, err := json.Marshal(r.bounds)
@@ -243,7 +255,7 @@ func (p *parser) shareRules(r rules) *rules {
 	if r.pattern != nil {
 		text = r.pattern.text
 	}
-	key := fmt.Sprintf("%q %q %q %s %v", r.required, r.enum, text, limits, r.others)
+	key := fmt.Sprintf("%q %q %q %s %v %q", r.required, r.enum, text, limits, r.others, r.identity)
 	if known := p.rules[key]; known != nil {
 		return known
 	}

@@ -1,0 +1,127 @@
+package openapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unique"
+)
+
+// identity says what tells the entries of a list apart: the values of keys, or, without keys, the whole entry. Lists of
+// this kind are x-kubernetes-list-type map and set. Server-side apply refuses an entry that is there twice, where create
+// takes it in a built-in kind.
+type identity struct{ keys []key }
+
+// key is a field of an entry. fallback is its default as JSON; it is empty if there is none.
+type key struct{ name, fallback string }
+
+// identityOf returns what tells the entries of a list apart; nil if nothing does.
+func (p *parser) identityOf(e *element, depth int) *identity {
+	switch {
+	case e.ListType == "set":
+		return &identity{}
+	case e.ListType != "map" || len(e.ListKeys) == 0:
+		return nil
+	}
+	defaults := p.defaults(e.Items, depth)
+	id := &identity{}
+	for _, name := range e.ListKeys {
+		id.keys = append(id.keys, key{unique.Make(name).Value(), defaults[name]})
+	}
+	return id
+}
+
+// defaults are those of the fields of an element, as JSON.
+func (p *parser) defaults(e *element, depth int) map[string]string {
+	switch {
+	case e == nil || depth > mostDepth:
+		return nil
+	case e.Ref != "":
+		return p.namedDefaults(componentName(e.Ref), depth)
+	case e.refers():
+		return p.defaults(e.AllOf[0], depth+1)
+	}
+	found := map[string]string{}
+	for name, property := range e.Properties {
+		if property == nil || property.Default == nil {
+			continue
+		}
+		for _, text := range enumOf([]json.RawMessage{property.Default}) {
+			found[name] = text
+		}
+	}
+	return found
+}
+
+// namedDefaults are the defaults of a named schema, which is decoded once.
+func (p *parser) namedDefaults(name string, depth int) map[string]string {
+	if found, ok := p.fallbacks[name]; ok {
+		return found
+	}
+	p.fallbacks[name] = nil // it may refer to itself
+	var named element
+	if json.Unmarshal(p.components[name], &named) == nil {
+		p.fallbacks[name] = p.defaults(&named, depth+1)
+	}
+	return p.fallbacks[name]
+}
+
+// fault is what is said of an entry that is there before.
+func (i *identity) fault() string {
+	if len(i.keys) == 0 {
+		return "must differ from the entries before it"
+	}
+	names := make([]string, len(i.keys))
+	for n, k := range i.keys {
+		names[n] = k.name
+	}
+	return "must have another " + strings.Join(names, " or ") + " than the entries before it"
+}
+
+// of returns what tells an entry apart, and its value if that is one scalar. It returns false if the entry lacks a key.
+func (i *identity) of(entry any) (id string, value any, ok bool) {
+	if len(i.keys) == 0 {
+		raw, err := json.Marshal(entry)
+		return string(raw), entry, err == nil
+	}
+	fields, _ := entry.(map[string]any)
+	var values []string
+	for _, k := range i.keys {
+		text := k.fallback
+		if v, there := fields[k.name]; there {
+			raw, err := json.Marshal(v)
+			if err != nil {
+				return "", nil, false
+			}
+			text, value = string(raw), v
+		}
+		if text == "" {
+			return "", nil, false
+		}
+		values = append(values, text)
+	}
+	if len(values) > 1 {
+		value = nil
+	}
+	return strings.Join(values, " "), value, true
+}
+
+// apart checks that no entry of a list is there twice.
+func (c *checker) apart(i *identity, list []any) {
+	seen := make(map[string]bool, len(list))
+	for n, entry := range list {
+		if c.done() {
+			return
+		}
+		id, value, ok := i.of(entry)
+		if !ok {
+			continue
+		}
+		if seen[id] {
+			c.path = append(c.path, place{key: strconv.Itoa(n)})
+			c.fault(i.fault(), value)
+			c.path = c.path[:len(c.path)-1]
+		}
+		seen[id] = true
+	}
+}
