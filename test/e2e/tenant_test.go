@@ -65,6 +65,8 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 	}{
 		{0, []string{"APPLIED 2/2", "cn-shanghai", "live"}, append([]string{"status"}, object...)},
 		{0, []string{"ConfigMap " + ns + "/settings-" + ns}, []string{"status"}},
+		{0, []string{shanghai, "cn-shanghai", "live"}, []string{"clusters"}},
+		{0, []string{"OBJECTS 1   COPIES 2", "Objects: no problems"}, []string{"problems"}},
 		{0, []string{shanghai, "Selected", frankfurt, "Rejected", "replay: same result"}, append([]string{"explain"}, object...)},
 		{0, []string{shanghai + ": SELECTED", "Digest:    member = confirmed"}, append([]string{"explain", "--cluster", shanghai, "--fields"}, object...)},
 		{0, []string{"└─ " + shanghai}, []string{"tree", "place-" + ns}},
@@ -96,7 +98,7 @@ func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing
 		for _, args := range [][]string{
 			{"status", "configmap", "settings-" + bank}, {"status"}, {"explain", "configmap", "settings-" + bank}, {"tree", "place-" + bank},
 			{"diff", "configmap", "settings-" + bank}, {"render", "configmap", "settings-" + bank}, {"simulate", "--without-cluster", shanghai},
-			{"get", "configmaps"},
+			{"get", "configmaps"}, {"clusters"}, {"problems"},
 		} {
 			out, fault, code := tenant.run(append(args, "-n", bank)...)
 			if code == 0 || out != "" || !strings.Contains(fault, "ask for the ClusterRole") || !strings.Contains(fault, "in namespace "+bank) {

@@ -6,17 +6,22 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 func newClusters(h *hub) *cobra.Command {
 	var out output
+	var w window
 	cmd := &cobra.Command{
 		Use:        "clusters",
 		Aliases:    []string{"cluster", "memberclusters", "membercluster", "mcl"},
 		SuggestFor: []string{"members", "nodes", "list"},
 		Short:      "List the members, whether they are ready and how many objects each shall hold",
+		Long: `List the members, whether they are ready and how many objects each shall hold.
+
+If you may not list MemberClusters, the members are shown that take objects of your namespace (-n), without what is not yours.`,
 		Example: `  hansectl clusters
 
   # Names of the members that are not ready
@@ -26,15 +31,16 @@ func newClusters(h *hub) *cobra.Command {
 			if err := out.check(cmd); err != nil {
 				return err
 			}
-			return clusters(cmd.Context(), h, out)
+			return clusters(cmd.Context(), h, &w, out)
 		},
 	}
 	out.addTo(cmd, "name")
+	w.addTo(cmd.Flags())
 	return cmd
 }
 
-func clusters(ctx context.Context, h *hub, out output) error {
-	c, _, err := h.connect()
+func clusters(ctx context.Context, h *hub, w *window, out output) error {
+	c, err := h.reader(w)
 	if err != nil {
 		return err
 	}
@@ -47,6 +53,9 @@ func clusters(ctx context.Context, h *hub, out output) error {
 		return err
 	}
 	objects, err := countObjects(ctx, c)
+	if apierrors.IsForbidden(err) {
+		objects, err = countObjectsIn(ctx, c, c.namespace)
+	}
 	if err != nil {
 		fmt.Fprintf(h.streams.ErrOut, "warning: the objects of each cluster cannot be counted: %v\n", err)
 		objects = nil

@@ -26,7 +26,7 @@ type tenantClient struct {
 }
 
 // reader returns a client for a command that reads.
-func (h *hub) reader(w *window) (client.Client, error) {
+func (h *hub) reader(w *window) (*tenantClient, error) {
 	c, _, err := h.connect()
 	if err != nil {
 		return nil, err

@@ -129,12 +129,24 @@ func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit
 // countObjects counts, by cluster, the hub objects that the cluster shall hold or has not yet given up.
 func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
-	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {
+	err := eachBinding(ctx, c, addTargets(counts))
+	return counts, err
+}
+
+// countObjectsIn counts them in one namespace.
+func countObjectsIn(ctx context.Context, c client.Client, namespace string) (map[string]int, error) {
+	counts := map[string]int{}
+	err := eachBindingIn(ctx, c, namespace, addTargets(counts))
+	return counts, err
+}
+
+// addTargets counts the clusters of bindings.
+func addTargets(counts map[string]int) func(hubv1.BindingObject) {
+	return func(b hubv1.BindingObject) {
 		for _, t := range b.BindingSpec().Clusters {
 			counts[t.Name]++
 		}
-	})
-	return counts, err
+	}
 }
 
 // counted is such as "1 object", "3 objects" or "2 policies".

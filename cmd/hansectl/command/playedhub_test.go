@@ -47,6 +47,9 @@ func newPlayedHub(t *testing.T, answer func(cluster, what string, body []byte) (
 // ServeHTTP implements http.Handler.
 func (h *playedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	steps := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(steps) == 1 { // of no cluster
+		steps = []string{"", "", steps[0]}
+	}
 	var body json.RawMessage
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(steps) != 3 || r.Header.Get(memberview.TokenHeader) == "" {
 		h.Errorf("got %s %v: %v", r.URL, r.Header, err)

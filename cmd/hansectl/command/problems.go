@@ -17,6 +17,7 @@ import (
 
 func newProblems(h *hub) *cobra.Command {
 	var out output
+	var w window
 	limit := 10
 	cmd := &cobra.Command{
 		Use:   "problems",
@@ -47,16 +48,17 @@ All namespaces are looked at unless you name one.`,
 			if limit < 1 {
 				return usageError(cmd, fmt.Errorf("--limit %d: want at least 1", limit))
 			}
-			return h.problems(cmd.Context(), out, limit)
+			return h.problems(cmd.Context(), &w, out, limit)
 		},
 	}
 	out.addTo(cmd)
+	w.addTo(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", limit, "How many lines each part has at most.")
 	return cmd
 }
 
-func (h *hub) problems(ctx context.Context, out output, limit int) error {
-	c, _, err := h.connect()
+func (h *hub) problems(ctx context.Context, w *window, out output, limit int) error {
+	c, err := h.reader(w)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// TestATenantSeesTheClustersOfTheNamespace runs as a user who may list bindings in one namespace and no MemberClusters.
+func TestATenantSeesTheClustersOfTheNamespace(t *testing.T) {
+	fresh(t)
+	aHubRan(t, time.Now())
+	_, binding := settings(t)
+	apply(t, onHub, binding)
+	member(t, "eu-fra-1")
+	h := newPlayedHub(t, func(_, what string, _ []byte) (any, error) {
+		if what != memberview.Facts {
+			return nil, errors.New("that was not asked for")
+		}
+		shown := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "ap-se-1", Labels: map[string]string{hubv1.RegionLabel: "ap-southeast-1"}}}
+		shown.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}}
+		return memberview.FactsAnswer{MemberClusters: []hubv1.MemberCluster{shown}, Notes: []string{"clusters that are not shown: 1"}}, nil
+	})
+	kubeconfig := reader(t, "tenant", allowed("coordination.k8s.io", "list", "leases"), allowed("coordination.k8s.io", "get", "leases"))
+	rules := []rbacv1.PolicyRule{allowed(hubv1.GroupVersion.Group, "list", "resourcebindings", "placements", "overridepolicies")}
+	key := metav1.ObjectMeta{Namespace: "shop", Name: "tenant"}
+	apply(t, onHub, &rbacv1.Role{ObjectMeta: key, Rules: rules})
+	apply(t, onHub, &rbacv1.RoleBinding{
+		ObjectMeta: key, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "tenant"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "tenant"}},
+	})
+	apiserver.AwaitRights(t, onHub.env.Config, "tenant", "shop", rules...)
+	token := filepath.Join(t.TempDir(), "token")
+	must(t, os.WriteFile(token, []byte("a-token"), 0o600))
+	asTenant := func(args ...string) (string, error) {
+		return run(t, append(args, "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir(), "--token-file", token, "--hub-endpoint", h.url)...)
+	}
+
+	out, err := asTenant("clusters", "-n", "shop")
+	must(t, err)
+	wants(t, out, "warning: clusters that are not shown: 1", "ap-se-1   False", "ap-southeast-1", hubv1.ReasonUnreachable)
+	if strings.Contains(out, "eu-fra-1") || strings.Contains(out, "counted") {
+		t.Errorf("another cluster is shown, or the objects are not counted:\n%s", out)
+	}
+	out, err = asTenant("clusters", "-n", "shop", "-o", "jsonpath={.clusters[*].name} {.clusters[*].objects}")
+	must(t, err)
+	wants(t, out, "ap-se-1 1")
+
+	out, err = asTenant("problems", "-n", "shop")
+	must(t, err)
+	wants(t, out, "OBJECTS 1   COPIES 2", "MemberCluster ap-se-1", "cn-sha-1")
+	if strings.Contains(out, "missing") || strings.Contains(out, "not all policies") {
+		t.Errorf("something is left out:\n%s", out)
+	}
+	_, err = asTenant("problems")
+	refused(t, err, "resourcebindings.hanse.dev is forbidden")
+}
