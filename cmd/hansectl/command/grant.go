@@ -163,14 +163,32 @@ var (
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
+// granting is what the hub may write on a member.
+type granting struct {
+	kinds []string
+	// chart is true if the rules are not hansectl's.
+	chart bool
+}
+
+// hint says how a user grants one more kind.
+func (g *granting) hint(kind kindGrant) string {
+	if g.chart {
+		return "add it to grantedKinds of the chart there"
+	}
+	return fmt.Sprintf("add it by --grant %s", kind)
+}
+
 // set makes the account and its rules on the member. An account that something else made, as the chart does, is used as
-// it is. granted are the kinds that the hub may write then; nil if that is not known.
-func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (granted []string, err error) {
+// it is. The result is nil if it is not known what the hub may write then.
+func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*granting, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
-	err = m.Get(ctx, client.ObjectKeyFromObject(account), account)
+	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
 	switch {
 	case err == nil && !ours(account):
-		return nil, useForeign(w, account, c.any())
+		if err := useForeign(w, account, c.any()); err != nil {
+			return nil, err
+		}
+		return chartGrants(ctx, m)
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s of the member: %w", account.Namespace, account.Name, err)
 	}
@@ -200,7 +218,29 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster) ([]string, error) {
+// chartGrants reads what the rules of the chart let the hub write. It returns nil if there is no ClusterRole of that
+// name.
+func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
+	role := &rbacv1.ClusterRole{}
+	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ClusterRole %s of the member: %w", accountName, err)
+	}
+	g := &granting{kinds: granted(role.Rules), chart: true}
+	// A kind that is granted in some namespaces has its other verbs in Roles there.
+	_, others := readGrants(role.Rules)
+	for _, rule := range others {
+		if slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
+			g.kinds = append(g.kinds, kindsOf(rule)...)
+		}
+	}
+	return g, nil
+}
+
+func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
 	var before []string
 	if err := put(ctx, w, m, role, "clusterrole", func() error {
@@ -221,7 +261,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 		return nil, err
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
-	return now, put(ctx, w, m, binding, "clusterrolebinding", func() error {
+	return &granting{kinds: now}, put(ctx, w, m, binding, "clusterrolebinding", func() error {
 		if binding.ResourceVersion == "" { // it is immutable
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
 		}
@@ -273,13 +313,19 @@ func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 func granted(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, rule := range rules {
-		if !slices.Contains(rule.Verbs, "delete") {
-			continue
+		if slices.Contains(rule.Verbs, "delete") {
+			out = append(out, kindsOf(rule)...)
 		}
-		for _, g := range rule.APIGroups {
-			for _, r := range rule.Resources {
-				out = append(out, kindGrant{g, r}.String())
-			}
+	}
+	return out
+}
+
+// kindsOf a rule, as --grant takes them.
+func kindsOf(rule rbacv1.PolicyRule) []string {
+	var out []string
+	for _, g := range rule.APIGroups {
+		for _, r := range rule.Resources {
+			out = append(out, kindGrant{g, r}.String())
 		}
 	}
 	return out

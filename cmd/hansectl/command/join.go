@@ -259,7 +259,7 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 
 // prepare makes the account on the member and grants what the user wants to. It returns what is granted then; nil if
 // that is not known.
-func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted []string, err error) {
+func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted *granting, err error) {
 	var notes []string
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
 		return nil, err
@@ -275,17 +275,17 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 
 // sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements
 // is told nothing.
-func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted []string) {
+func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted *granting) {
 	cluster := wanted.DeepCopy()
 	if existing != nil {
 		cluster = existing.DeepCopy()
 		cluster.Labels = labels.Merge(existing.Labels, wanted.Labels)
 	}
-	kinds, placements, err := lackingGrants(ctx, hub, mapper, cluster, granted)
+	kinds, placements, err := lackingGrants(ctx, hub, mapper, cluster, granted.kinds)
 	if err != nil {
 		return
 	}
 	for _, k := range kinds {
-		says(j.hub.streams.Out, "", "lacks %s, which %s wants there: add it by --grant %s", k, strings.Join(placements[k], ", "), k)
+		says(j.hub.streams.Out, "", "lacks %s, which %s wants there: %s", k, strings.Join(placements[k], ", "), granted.hint(k))
 	}
 }

@@ -226,6 +226,32 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 	if err := onMember.Get(t.Context(), client.ObjectKey{Name: accountName}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a ClusterRole was made: %v", err)
 	}
+
+	t.Run("what placements want and the chart does not grant is named", func(t *testing.T) {
+		must(t, client.IgnoreAlreadyExists(onHub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})))
+		p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}}
+		p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+		for _, kind := range []string{"ConfigMap", "Secret", "Service"} {
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, hubv1.ResourceSelector{Kind: kind})
+		}
+		definitions := hubv1.ResourceSelector{APIGroup: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+		apply(t, onHub, p)
+		everywhere := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "definitions"}}
+		everywhere.Spec.Clusters.LabelSelector, everywhere.Spec.ResourceSelectors = &metav1.LabelSelector{}, []hubv1.ResourceSelector{definitions}
+		apply(t, onHub, everywhere)
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}, Rules: append(grants{}.rules(),
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: grantVerbs},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}, // its writes are Roles
+		)}
+		apply(t, onMember, role)
+		out, err := hansectl(t, join...)
+		must(t, err)
+		wants(t, out, "lacks services, which Placement/shop/all wants there: add it to grantedKinds of the chart there",
+			"lacks apiextensions.k8s.io/customresourcedefinitions, which ClusterPlacement/definitions wants there")
+		if strings.Contains(out, "lacks configmaps") || strings.Contains(out, "lacks secrets") {
+			t.Errorf("a kind that is granted is lacking:\n%s", out)
+		}
+	})
 }
 
 func TestJoinAddsGrantsAndSaysWhichAreLacking(t *testing.T) {
