@@ -67,7 +67,7 @@ func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, err
 	}
 	if w.endpoint != "" {
 		if v.base, err = url.Parse(w.endpoint); err != nil || v.base.Scheme != "https" || v.base.Host == "" {
-			return nil, fmt.Errorf("--hub-endpoint %q: want https://HOST:PORT", w.endpoint)
+			return nil, &ExitError{Code: 2, Err: fmt.Errorf("--hub-endpoint %q: want https://HOST:PORT", w.endpoint)}
 		}
 		certificates, err := replicaCertificates(ctx, c)
 		if err != nil {

@@ -100,4 +100,5 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 	}
 	_, err = (&window{endpoint: "http://hub:8444"}).open(t.Context(), &hub{flags: flags}, nil)
 	refused(t, err, "want https://HOST:PORT")
+	exits(t, err, 2)
 }
