@@ -442,6 +442,11 @@ type SuspendPolicy struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
+
+	// clusterSelector selects more clusters to which the hub writes nothing, by the labels of MemberClusters, with their
+	// derived region and zone. {} selects every cluster. Unset: no cluster is selected by labels.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
 // PlacementStatus counts the objects that follow a placement.
