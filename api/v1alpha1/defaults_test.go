@@ -59,15 +59,15 @@ statusAggregation: {mode: OnObject}
 		"a labelSelector that selects all stays, since without it nothing would be selected": {
 			kind: "Placement", spec: selectThings + "clusters: {labelSelector: {}}", want: selectThings + "clusters: {labelSelector: {}}\n" + placementDefaults,
 		},
-		"a rule has priority 0": {
-			kind: "OverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`), want: overridesSpec(`{name: r, priority: 0, mergePatch: {a: {b: null}}}`),
+		"a rule has no defaults": {
+			kind: "OverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`), want: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`),
 		},
 		"null inside of a value stays, as a value it is as good as none": {
 			kind: "OverridePolicy", spec: patches(`{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a, value: null}`),
-			want: overridesSpec(`{name: r, priority: 0, patches: [{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a}]}`),
+			want: overridesSpec(`{name: r, patches: [{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a}]}`),
 		},
 		"a ClusterOverridePolicy is Baseline": {
-			kind: "ClusterOverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {}}`), want: overridesSpec(`{name: r, priority: 0, mergePatch: {}}`) + "tier: Baseline",
+			kind: "ClusterOverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {}}`), want: overridesSpec(`{name: r, mergePatch: {}}`) + "tier: Baseline",
 		},
 		"a binding has no defaults": {kind: "ResourceBinding", spec: thingRef, want: thingRef},
 	}

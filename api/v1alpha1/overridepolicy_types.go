@@ -131,9 +131,8 @@ type OverrideRule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000, default 0.
+	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000. Unset: 0.
 	// +optional
-	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
