@@ -28,6 +28,7 @@ type OverridePolicy struct {
 
 	// status counts the objects and clusters that the rules match.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
 
@@ -61,6 +62,7 @@ type ClusterOverridePolicy struct {
 
 	// status counts the objects and clusters that the rules match.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
 
@@ -495,7 +497,8 @@ type EditOperation struct {
 
 // OverridePolicyStatus counts the objects and clusters that the rules of a policy match.
 type OverridePolicyStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -506,7 +509,7 @@ type OverridePolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []RuleStatus `json:"rules,omitempty"`
 
-	// conditions: Accepted, Conflicted.
+	// conditions: Ready, Accepted, Conflicted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

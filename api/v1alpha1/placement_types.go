@@ -28,6 +28,7 @@ type Placement struct {
 
 	// status counts the objects that follow this placement.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -63,6 +64,7 @@ type ClusterPlacement struct {
 
 	// status counts the objects that follow this placement.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -451,7 +453,8 @@ type SuspendPolicy struct {
 
 // PlacementStatus counts the objects that follow a placement.
 type PlacementStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -481,7 +484,7 @@ type PlacementStatus struct {
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld.
+	// conditions: Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -68,6 +68,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 			set(&status.Conditions, policy.GetGeneration(), *held)
 		}
 	}
+	set(&status.Conditions, policy.GetGeneration(), placementReady(status, policy.GetGeneration()))
 	if equality.Semantic.DeepEqual(was, *status) {
 		return 0, nil
 	}
