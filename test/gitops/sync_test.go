@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,8 +119,10 @@ func (s *synced) files() []*unstructured.Unstructured {
 	s.Helper()
 	var out []*unstructured.Unstructured
 	for document := range strings.SplitSeq(inGit, "\n---\n") {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		must(s.T, err)
 		o := &unstructured.Unstructured{}
-		must(s.T, yaml.Unmarshal([]byte(document), &o.Object))
+		must(s.T, o.UnmarshalJSON(text)) // numbers as the server has them
 		o.SetNamespace(s.namespace)
 		out = append(out, o)
 	}
@@ -222,7 +225,7 @@ func (s *synced) showsNoDifference() {
 		completed.SetName(file.GetName() + "-again")
 		must(s.T, s.hub.Create(s.Context(), completed, client.DryRunAll))
 		completed.SetName(file.GetName())
-		if diff := cmp.Diff(declared(completed), declared(live)); diff != "" {
+		if diff := cmp.Diff(declared(completed), declared(live), cmpopts.EquateEmpty()); diff != "" {
 			s.Errorf("%s (-file with defaults +live):\n%s", file.GetKind(), diff)
 		}
 	}
