@@ -2,7 +2,7 @@ package v1alpha1
 
 // Condition types.
 const (
-	// ConditionReady of a MemberCluster: its watches deliver.
+	// ConditionReady of a MemberCluster: its watches deliver. Of a policy: all its other conditions are good.
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is valid and the cluster accepts its credentials.
 	ConditionCredentialsValid = "CredentialsValid"

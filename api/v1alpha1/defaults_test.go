@@ -1,9 +1,14 @@
 package v1alpha1_test
 
 import (
+	"context"
+	"path/filepath"
 	"testing"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -59,15 +64,15 @@ statusAggregation: {mode: OnObject}
 		"a labelSelector that selects all stays, since without it nothing would be selected": {
 			kind: "Placement", spec: selectThings + "clusters: {labelSelector: {}}", want: selectThings + "clusters: {labelSelector: {}}\n" + placementDefaults,
 		},
-		"a rule has priority 0": {
-			kind: "OverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`), want: overridesSpec(`{name: r, priority: 0, mergePatch: {a: {b: null}}}`),
+		"a rule has no defaults": {
+			kind: "OverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`), want: overridesSpec(`{name: r, mergePatch: {a: {b: null}}}`),
 		},
 		"null inside of a value stays, as a value it is as good as none": {
 			kind: "OverridePolicy", spec: patches(`{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a, value: null}`),
-			want: overridesSpec(`{name: r, priority: 0, patches: [{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a}]}`),
+			want: overridesSpec(`{name: r, patches: [{op: add, path: /spec/a, value: {b: null}}, {op: add, path: /spec/a}]}`),
 		},
 		"a ClusterOverridePolicy is Baseline": {
-			kind: "ClusterOverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {}}`), want: overridesSpec(`{name: r, priority: 0, mergePatch: {}}`) + "tier: Baseline",
+			kind: "ClusterOverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {}}`), want: overridesSpec(`{name: r, mergePatch: {}}`) + "tier: Baseline",
 		},
 		"a binding has no defaults": {kind: "ResourceBinding", spec: thingRef, want: thingRef},
 	}
@@ -120,4 +125,67 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kstatus takes an object for ready that has no status at all.
+func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
+	c := connect(t)
+	for kind, spec := range map[string]string{
+		"MemberCluster": memberSpec, "Placement": placementSpec, "ClusterPlacement": placementSpec,
+		"OverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`), "ClusterOverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			obj := object(t, kind, "fresh", spec)
+			if err := c.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := c.Delete(context.WithoutCancel(t.Context()), obj); err != nil {
+					t.Error(err)
+				}
+			})
+			if got, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration"); got != -1 {
+				t.Errorf("status.observedGeneration is %d in %v", got, obj.Object["status"])
+			}
+			read, err := status.Compute(obj)
+			if err != nil || read.Status != status.InProgressStatus {
+				t.Errorf("kstatus reads %v, %v", read, err)
+			}
+		})
+	}
+}
+
+// A tool that compares a file with the object of the server, as Argo CD does, takes a list as a whole: a default in one
+// of its entries would be a difference for ever.
+func TestNoEntryOfAListHasADefault(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(crdFolder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs in %s: %v", crdFolder, err)
+	}
+	for _, file := range files {
+		crd := readCRD(t, file)
+		for _, path := range defaultsInLists(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], "spec", false) {
+			t.Errorf("%s: %s has a default", crd.Spec.Names.Kind, path)
+		}
+	}
+}
+
+// defaultsInLists are the paths below lists that have a default. The type valueFrom is that of Kubernetes.
+func defaultsInLists(s apiextensionsv1.JSONSchemaProps, path string, inList bool) []string {
+	var out []string
+	if inList && s.Default != nil {
+		out = append(out, path)
+	}
+	for name, p := range s.Properties {
+		if name != "valueFrom" {
+			out = append(out, defaultsInLists(p, path+"."+name, inList)...)
+		}
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		out = append(out, defaultsInLists(*s.Items.Schema, path+"[]", true)...)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		out = append(out, defaultsInLists(*s.AdditionalProperties.Schema, path+"[]", true)...)
+	}
+	return out
 }

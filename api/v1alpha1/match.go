@@ -135,6 +135,35 @@ func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	return err == nil && sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
+// SuspendsWrites reports whether the hub writes nothing to the cluster with this name. The cluster is nil if it is not
+// known. A selector suspends a cluster that is not known, and a selector that cannot be read suspends every cluster: a
+// write cannot be taken back.
+func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
+	switch {
+	case s.Dispatching || slices.Contains(s.Clusters, name):
+		return true
+	case s.ClusterSelector == nil:
+		return false
+	}
+	sel, err := metav1.LabelSelectorAsSelector(s.ClusterSelector)
+	return err != nil || c == nil || sel.Matches(labels.Set(c.SelectableLabels()))
+}
+
+// SelectedClusters describes the clusters of the clusterSelector: "clusters with tier=test". Empty without a selector.
+func (s *SuspendPolicy) SelectedClusters() string {
+	if s.ClusterSelector == nil {
+		return ""
+	}
+	switch sel, err := metav1.LabelSelectorAsSelector(s.ClusterSelector); {
+	case err != nil:
+		return "every cluster, because clusterSelector cannot be read"
+	case sel.Empty():
+		return "every cluster"
+	default:
+		return "clusters with " + sel.String()
+	}
+}
+
 // Allows reports whether objects of a hub namespace with these labels may go to the cluster. Cluster-scoped objects
 // (namespace "") may always go.
 func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {

@@ -212,6 +212,48 @@ func TestMaySelect(t *testing.T) {
 	}
 }
 
+func TestSuspendsWrites(t *testing.T) {
+	cluster := &hubv1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "north", Labels: map[string]string{"tier": "prod"}},
+		Status:     hubv1.MemberClusterStatus{Topology: hubv1.ClusterTopology{Region: "eu"}},
+	}
+	tests := map[string]struct {
+		suspend string
+		unknown bool
+		want    bool
+		words   string
+	}{
+		"nothing said suspends nothing":                         {suspend: `{}`},
+		"scheduling alone suspends no writes":                   {suspend: `{scheduling: true}`},
+		"dispatching suspends every cluster":                    {suspend: `{dispatching: true}`, want: true},
+		"a name suspends its cluster":                           {suspend: `{clusters: [south, north]}`, want: true},
+		"a name suspends its cluster, though it is not known":   {suspend: `{clusters: [north]}`, unknown: true, want: true},
+		"other names do not":                                    {suspend: `{clusters: [south]}`},
+		"labels suspend a cluster":                              {suspend: `{clusterSelector: {matchLabels: {tier: prod}}}`, want: true, words: "clusters with tier=prod"},
+		"a derived region suspends a cluster":                   {suspend: `{clusterSelector: {matchLabels: {topology.kubernetes.io/region: eu}}}`, want: true, words: "clusters with topology.kubernetes.io/region=eu"},
+		"other labels do not":                                   {suspend: `{clusterSelector: {matchLabels: {tier: test}}}`, words: "clusters with tier=test"},
+		"NotIn suspends a cluster without the label":            {suspend: `{clusterSelector: {matchExpressions: [{key: ring, operator: NotIn, values: [first]}]}}`, want: true, words: "clusters with ring notin (first)"},
+		"names and labels add up":                               {suspend: `{clusters: [north], clusterSelector: {matchLabels: {tier: test}}}`, want: true, words: "clusters with tier=test"},
+		"a selector of everything suspends every cluster":       {suspend: `{clusterSelector: {}}`, want: true, words: "every cluster"},
+		"a selector suspends a cluster that is not known":       {suspend: `{clusterSelector: {matchLabels: {tier: test}}}`, unknown: true, want: true, words: "clusters with tier=test"},
+		"a selector that cannot be read suspends every cluster": {suspend: `{clusterSelector: {matchLabels: {tier: not a label}}}`, want: true, words: "every cluster, because clusterSelector cannot be read"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			suspend, c := parse[hubv1.SuspendPolicy](t, tc.suspend), cluster
+			if tc.unknown {
+				c = nil
+			}
+			if got := suspend.SuspendsWrites("north", c); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+			if got := suspend.SelectedClusters(); got != tc.words {
+				t.Errorf("got %q, want %q", got, tc.words)
+			}
+		})
+	}
+}
+
 func TestAllowedNamespaces(t *testing.T) {
 	teamA := map[string]string{"team": "a"}
 	tests := map[string]struct {

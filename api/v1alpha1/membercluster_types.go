@@ -34,6 +34,7 @@ type MemberCluster struct {
 
 	// status is the last state of the cluster that the hub observed.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
 
@@ -259,7 +260,8 @@ type LeavePolicy struct {
 
 // MemberClusterStatus is the last state of a cluster that the hub observed.
 type MemberClusterStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

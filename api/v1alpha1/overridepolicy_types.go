@@ -28,6 +28,7 @@ type OverridePolicy struct {
 
 	// status counts the objects and clusters that the rules match.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
 
@@ -61,6 +62,7 @@ type ClusterOverridePolicy struct {
 
 	// status counts the objects and clusters that the rules match.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status OverridePolicyStatus `json:"status,omitempty"`
 }
 
@@ -131,9 +133,8 @@ type OverrideRule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000, default 0.
+	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000. Unset: 0.
 	// +optional
-	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
@@ -496,7 +497,8 @@ type EditOperation struct {
 
 // OverridePolicyStatus counts the objects and clusters that the rules of a policy match.
 type OverridePolicyStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -507,7 +509,7 @@ type OverridePolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []RuleStatus `json:"rules,omitempty"`
 
-	// conditions: Accepted, Conflicted.
+	// conditions: Ready, Accepted, Conflicted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -73,7 +73,7 @@ apply:
   createNamespace: false
 deletion: {whenDeleted: Orphan, whenUnselected: Delete, adopted: Delete, propagationPolicy: Foreground}
 failover: {evictAfterSeconds: 300}
-suspend: {scheduling: true, dispatching: true, clusters: [eu-2]}
+suspend: {scheduling: true, dispatching: true, clusters: [eu-2], clusterSelector: {matchLabels: {tier: test}}}
 statusAggregation:
   mode: BindingOnly
   healthExpression: object.status.state == 'running'
@@ -179,8 +179,13 @@ statusAggregation:
 	"a thousand suspended clusters":          {spec: placementSpec + "suspend: {clusters: " + many(1000, "eu-%d") + "}"},
 	"1001 suspended clusters":                {spec: placementSpec + "suspend: {clusters: " + many(1001, "eu-%d") + "}", says: "spec.suspend.clusters: Too many: 1001"},
 	"a suspended cluster twice":              {spec: placementSpec + "suspend: {clusters: [a, a]}", says: "spec.suspend.clusters[1]: Duplicate value"},
-	"a suspended name of 64 characters":      {spec: placementSpec + "suspend: {clusters: [" + strings.Repeat("a", 64) + "]}", says: "spec.suspend.clusters[0]: Too long"},
-	"a status mode that is not there":        {spec: placementSpec + "statusAggregation: {mode: Nowhere}", says: `spec.statusAggregation.mode: Unsupported value: "Nowhere"`},
+	"every cluster is suspended by labels":   {spec: placementSpec + "suspend: {clusterSelector: {}}"},
+	"a selector of suspended clusters without an operator": {
+		spec: placementSpec + "suspend: {clusterSelector: {matchExpressions: [{key: tier}]}}",
+		says: "spec.suspend.clusterSelector.matchExpressions[0].operator: Required value",
+	},
+	"a suspended name of 64 characters": {spec: placementSpec + "suspend: {clusters: [" + strings.Repeat("a", 64) + "]}", says: "spec.suspend.clusters[0]: Too long"},
+	"a status mode that is not there":   {spec: placementSpec + "statusAggregation: {mode: Nowhere}", says: `spec.statusAggregation.mode: Unsupported value: "Nowhere"`},
 
 	"16 reducers":                             {spec: reducing(strings.Trim(many(16, "{path: /status/f%d, reducer: Sum}"), "[]"))},
 	"17 reducers":                             {spec: reducing(strings.Trim(many(17, "{path: /status/f%d, reducer: Sum}"), "[]")), says: "spec.statusAggregation.reducers: Too many: 17"},

@@ -28,6 +28,7 @@ type Placement struct {
 
 	// status counts the objects that follow this placement.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -63,6 +64,7 @@ type ClusterPlacement struct {
 
 	// status counts the objects that follow this placement.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -442,11 +444,17 @@ type SuspendPolicy struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
+
+	// clusterSelector selects more clusters to which the hub writes nothing, by the labels of MemberClusters, with their
+	// derived region and zone. {} selects every cluster. Unset: no cluster is selected by labels.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
 // PlacementStatus counts the objects that follow a placement.
 type PlacementStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -476,7 +484,7 @@ type PlacementStatus struct {
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld.
+	// conditions: Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

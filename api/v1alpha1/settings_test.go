@@ -50,7 +50,7 @@ func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
 			want: PlacementSpec{StatusAggregation: StatusAggregation{Mode: StatusBindingOnly}},
 		},
 		"a placement that is suspended does not stay so": {
-			spec: PlacementSpec{Apply: standard, Suspend: SuspendPolicy{Dispatching: true}},
+			spec: PlacementSpec{Apply: standard, Suspend: SuspendPolicy{Dispatching: true, ClusterSelector: &metav1.LabelSelector{}}},
 		},
 	}
 	for name, tc := range tests {

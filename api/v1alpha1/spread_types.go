@@ -101,9 +101,8 @@ type TopologySpreadConstraint struct {
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
 
 	// whenUnsatisfiable DoNotSchedule keeps the current clusters if the constraint cannot be met. ScheduleAnyway places
-	// the object anyway. Default DoNotSchedule.
+	// the object anyway. Unset: DoNotSchedule.
 	// +optional
-	// +kubebuilder:default=DoNotSchedule
 	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
 }
 

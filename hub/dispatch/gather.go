@@ -73,14 +73,6 @@ func (r *run) policy() hubv1.PlacementSpec {
 
 // suspended says whether the placement forbids writing to this cluster.
 func (r *run) suspended() bool {
-	s := r.policy().Suspend
-	if s.Dispatching {
-		return true
-	}
-	for _, name := range s.Clusters {
-		if name == r.target.Name {
-			return true
-		}
-	}
-	return false
+	suspend := r.policy().Suspend
+	return suspend.SuspendsWrites(r.target.Name, r.mcl)
 }

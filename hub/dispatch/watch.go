@@ -65,15 +65,18 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 		return
 	}
 	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
-	if err != nil {
+	suspending, suspendErr := d.placementsThatDiffer(ctx, c.Before, c.After)
+	if err != nil || suspendErr != nil {
 		d.WakeCluster(ctx, cluster) // too much does no harm
 		return
 	}
-	if len(reading) == 0 {
+	if len(reading) == 0 && len(suspending) == 0 {
 		return
 	}
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
-		return b.BindingSpec().Target(cluster) != nil && slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) })
+		return b.BindingSpec().Target(cluster) != nil &&
+			(slices.ContainsFunc(reading, func(p hubv1.OverridePolicyObject) bool { return concerns(p, b) }) ||
+				slices.ContainsFunc(suspending, func(p hubv1.PlacementObject) bool { return follows(b, p) }))
 	}, cluster)
 }
 
@@ -96,6 +99,19 @@ func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.C
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
+}
+
+// placementsThatDiffer returns the placements that suspend writes to the cluster before the change or after it, and not
+// both.
+func (d *Dispatcher) placementsThatDiffer(ctx context.Context, before, after *hubv1.MemberCluster) ([]hubv1.PlacementObject, error) {
+	all, err := scopes.Placements(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p hubv1.PlacementObject) bool {
+		suspend := &p.PlacementSpec().Suspend
+		return suspend.SuspendsWrites(before.Name, before) == suspend.SuspendsWrites(after.Name, after)
+	}), nil
 }
 
 // NamespaceChanged is told of a namespace whose labels changed.

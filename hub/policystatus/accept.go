@@ -66,6 +66,9 @@ func Readable(p hubv1.PlacementObject) error {
 	if _, err := placement.Compile(p.PlacementSpec()); err != nil {
 		return err
 	}
+	if _, err := metav1.LabelSelectorAsSelector(p.PlacementSpec().Suspend.ClusterSelector); err != nil {
+		return fmt.Errorf("spec.suspend.clusterSelector: %w", err)
+	}
 	if _, err := replicas.TermsOf(p.PlacementSpec().Replicas.Way()); err != nil {
 		return err
 	}

@@ -149,6 +149,15 @@ func TestAPlacementSaysWhyObjectsDoNotFollowIt(t *testing.T) {
 			scheduled: "1 of 1 objects",
 			applied:   "writing to 1 of the clusters is suspended (spec.suspend.clusters); 1 of 1 objects",
 		},
+		"writing to a cluster and to clusters with a label is suspended": {
+			of: selected{following: []hubv1.BindingObject{mine}, suspend: hubv1.SuspendPolicy{
+				Clusters: []string{"eu"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}},
+			}},
+			reason:    hubv1.ReasonScheduled,
+			scheduled: "1 of 1 objects",
+			applied: "writing to 1 of the clusters is suspended (spec.suspend.clusters); " +
+				"writing to clusters with tier=test is suspended (spec.suspend.clusterSelector); 1 of 1 objects",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -55,8 +55,10 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
 		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
 	}
+	conflict := conflicted(policy, selected)
 	set(&status.Conditions, policy.GetGeneration(), accepted)
-	set(&status.Conditions, policy.GetGeneration(), conflicted(policy, selected))
+	set(&status.Conditions, policy.GetGeneration(), conflict)
+	set(&status.Conditions, policy.GetGeneration(), overridesReady(accepted, conflict))
 	if equality.Semantic.DeepEqual(was, *status) {
 		return 0, nil
 	}

@@ -68,6 +68,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 			set(&status.Conditions, policy.GetGeneration(), *held)
 		}
 	}
+	set(&status.Conditions, policy.GetGeneration(), placementReady(status, policy.GetGeneration()))
 	if equality.Semantic.DeepEqual(was, *status) {
 		return 0, nil
 	}
@@ -177,12 +178,17 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 
 // applied adds to the condition what of the writing is suspended.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
-	switch n := len(of.suspend.Clusters); {
-	case of.suspend.Dispatching:
+	if of.suspend.Dispatching {
 		c.Message = bounded("writing to members is suspended; " + c.Message)
-	case n > 0:
-		c.Message = bounded(fmt.Sprintf("writing to %d of the clusters is suspended (spec.suspend.clusters); ", n) + c.Message)
+		return c
 	}
+	if selected := of.suspend.SelectedClusters(); selected != "" {
+		c.Message = fmt.Sprintf("writing to %s is suspended (spec.suspend.clusterSelector); ", selected) + c.Message
+	}
+	if n := len(of.suspend.Clusters); n > 0 {
+		c.Message = fmt.Sprintf("writing to %d of the clusters is suspended (spec.suspend.clusters); ", n) + c.Message
+	}
+	c.Message = bounded(c.Message)
 	return c
 }
 

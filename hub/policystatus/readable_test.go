@@ -11,6 +11,7 @@ import (
 func TestReadable(t *testing.T) {
 	tests := map[string]struct {
 		aggregation hubv1.StatusAggregation
+		suspend     hubv1.SuspendPolicy
 		says        string // empty: nothing is wrong
 	}{
 		"expressions that can be read": {aggregation: hubv1.StatusAggregation{
@@ -27,10 +28,14 @@ func TestReadable(t *testing.T) {
 			aggregation: hubv1.StatusAggregation{Reducers: []hubv1.StatusReducer{{Path: "/status/a", Reducer: hubv1.ReducerCEL, Expression: "duration('1s')"}}},
 			says:        "spec.statusAggregation.reducers[0].expression: gives a value of type google.protobuf.Duration, which JSON does not have: convert it, such as with string()",
 		},
+		"a selector of suspended clusters that cannot be read": {
+			suspend: hubv1.SuspendPolicy{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near"}}}},
+			says:    `spec.suspend.clusterSelector: "Near" is not a valid label selector operator`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation}}
+			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation, Suspend: tc.suspend}}
 			got := ""
 			if err := Readable(p); err != nil {
 				got = err.Error()

@@ -41,6 +41,7 @@ func TestBadInputOfJoinIsRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a template that is none":     {[]string{"clusters", "-o", "jsonpath={.a"}, "error parsing jsonpath"},
 		"an aim that is none":         {[]string{"wait", "cm/a", "--for", "ready"}, `--for "ready": want scheduled, applied, healthy`},
 		"no aim":                      {[]string{"wait", "cm/a"}, "--for is missing"},
+		"clusters by no selector":     {[]string{"suspend", "placement/web", "--selector", "tier in"}, `--selector "tier in" is not a label selector`},
 		"what cannot be suspended":    {[]string{"suspend", "deployment/web"}, `KIND "deployment": want placement or clusterplacement`},
 		"a wide status of many":       {[]string{"status", "-o", "wide"}, "--watch and -o wide want one object"},
 		"an unknown output":           {[]string{"clusters", "-o", "wide"}, `--output "wide"`},

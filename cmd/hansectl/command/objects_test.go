@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,6 +100,9 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 		}
 	})
 	t.Run("suspend and resume change what is named", func(t *testing.T) {
+		tier := func(operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+			return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: operator, Values: values}}}
+		}
 		for _, step := range []struct {
 			args []string
 			says string
@@ -108,15 +113,18 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 			{[]string{"suspend", "--cluster", "b,a"}, "suspended: nothing is written to members", hubv1.SuspendPolicy{Dispatching: true, Clusters: []string{"a", "b"}}},
 			{[]string{"resume", "--dispatching"}, "suspended: nothing is written to a, b", hubv1.SuspendPolicy{Clusters: []string{"a", "b"}}},
 			{[]string{"resume", "--cluster", "b"}, "suspended: nothing is written to a", hubv1.SuspendPolicy{Clusters: []string{"a"}}},
+			{[]string{"suspend", "--selector", "tier notin (test)"}, "suspended: nothing is written to a, clusters with tier notin (test)", hubv1.SuspendPolicy{Clusters: []string{"a"}, ClusterSelector: tier("NotIn", "test")}},
+			{[]string{"suspend", "--selector", "tier notin (test,early)"}, "suspended: nothing is written to a, clusters with tier notin (early,test)", hubv1.SuspendPolicy{Clusters: []string{"a"}, ClusterSelector: tier("NotIn", "early", "test")}},
+			{[]string{"resume", "--selector"}, "suspended: nothing is written to a", hubv1.SuspendPolicy{Clusters: []string{"a"}}},
+			{[]string{"suspend", "--selector", "tier"}, "suspended: nothing is written to a, clusters with tier", hubv1.SuspendPolicy{Clusters: []string{"a"}, ClusterSelector: tier("Exists")}},
 			{[]string{"resume"}, "not suspended", hubv1.SuspendPolicy{}},
 		} {
 			out, err := hansectl(t, append(step.args, "placement/all", "-n", "shop")...)
 			must(t, err)
 			wants(t, out, "placement/all                      "+step.says)
 			must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(placement), placement))
-			got := placement.Spec.Suspend
-			if got.Scheduling != step.want.Scheduling || got.Dispatching != step.want.Dispatching || strings.Join(got.Clusters, " ") != strings.Join(step.want.Clusters, " ") {
-				t.Errorf("after %v spec.suspend is %+v, want %+v", step.args, got, step.want)
+			if diff := cmp.Diff(step.want, placement.Spec.Suspend, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("after %v spec.suspend is (-want +got):\n%s", step.args, diff)
 			}
 		}
 		_, err := hansectl(t, "suspend", "placement/none", "-n", "shop")

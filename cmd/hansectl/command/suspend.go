@@ -10,9 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 // suspension is one run of suspend or resume.
@@ -22,6 +24,8 @@ type suspension struct {
 
 	scheduling, dispatching bool
 	clusters                []string
+	selector                string // of suspend
+	selected                bool   // of resume
 }
 
 func newSuspend(h *hub) *cobra.Command {
@@ -33,7 +37,10 @@ Without flags nothing is decided any more (--scheduling) and nothing is written 
 		`  hansectl suspend placement/web -n shop
 
   # Decisions go on; nothing is written to one cluster
-  hansectl suspend placement/web -n shop --cluster eu-fra-1`)
+  hansectl suspend placement/web -n shop --cluster eu-fra-1
+
+  # A change goes to the test clusters first
+  hansectl suspend placement/web -n shop --selector 'tier notin (test)'`)
 }
 
 func newResume(h *hub) *cobra.Command {
@@ -42,7 +49,9 @@ func newResume(h *hub) *cobra.Command {
 		`Let the hub work again for the objects of a placement: unset its spec.suspend, or the part of it that the flags name.`,
 		`  hansectl resume placement/web -n shop
 
-  hansectl resume placement/web -n shop --cluster eu-fra-1`)
+  hansectl resume placement/web -n shop --cluster eu-fra-1
+
+  hansectl resume placement/web -n shop --selector`)
 }
 
 func (s *suspension) command(name, short, long, example string) *cobra.Command {
@@ -54,17 +63,38 @@ func (s *suspension) command(name, short, long, example string) *cobra.Command {
 			if object == nil {
 				return usageError(cmd, fmt.Errorf("KIND %q: want placement or clusterplacement", kind))
 			}
-			return s.run(cmd.Context(), object, name)
+			selector, err := s.clusterSelector()
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return s.run(cmd.Context(), object, name, selector)
 		},
 		ValidArgsFunction: s.hub.completePlacements,
 	}
 	cmd.Flags().BoolVar(&s.scheduling, "scheduling", false, "Decisions alone: every decision stays as it is.")
 	cmd.Flags().BoolVar(&s.dispatching, "dispatching", false, "Writes alone: nothing is written to any member.")
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "Writes to this cluster alone. Can be repeated.")
+	if s.on {
+		cmd.Flags().StringVar(&s.selector, "selector", "", "Writes to clusters with these labels alone, such as 'tier notin (test)'. It replaces spec.suspend.clusterSelector.")
+	} else {
+		cmd.Flags().BoolVar(&s.selected, "selector", false, "Writes to the clusters of spec.suspend.clusterSelector alone: the selector is unset.")
+	}
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return s.hub.completeClusters(cmd, nil, typed)
 	})
 	return cmd
+}
+
+// clusterSelector reads the flag of suspend; nil if it is not set.
+func (s *suspension) clusterSelector() (*metav1.LabelSelector, error) {
+	if s.selector == "" {
+		return nil, nil
+	}
+	selector, err := metav1.ParseToLabelSelector(s.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector %q is not a label selector: %w", s.selector, err)
+	}
+	return selector, nil
 }
 
 // placementObject is a placement that a client can read and write.
@@ -110,7 +140,7 @@ func (h *hub) readPlacement(ctx context.Context, c client.Client, into placement
 	return nil
 }
 
-func (s *suspension) run(ctx context.Context, object placementObject, name string) error {
+func (s *suspension) run(ctx context.Context, object placementObject, name string, selector *metav1.LabelSelector) error {
 	c, _, err := s.hub.connect()
 	if err != nil {
 		return err
@@ -123,7 +153,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 		return errors.New("copying a placement")
 	}
 	policy := &object.PlacementSpec().Suspend
-	s.apply(policy)
+	s.apply(policy, selector)
 	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing %s %s: %w", placementKind(object), nameOf(object), err)
 	}
@@ -133,8 +163,8 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 
 // apply changes what the flags name; without flags that is scheduling and dispatching, and for resume the clusters,
 // too.
-func (s *suspension) apply(p *hubv1.SuspendPolicy) {
-	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0
+func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelector) {
+	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0 && selector == nil && !s.selected
 	if s.scheduling || all {
 		p.Scheduling = s.on
 	}
@@ -151,6 +181,12 @@ func (s *suspension) apply(p *hubv1.SuspendPolicy) {
 	default:
 		p.Clusters = slices.DeleteFunc(p.Clusters, func(c string) bool { return slices.Contains(s.clusters, c) })
 	}
+	switch {
+	case selector != nil:
+		p.ClusterSelector = selector
+	case s.selected || all && !s.on:
+		p.ClusterSelector = nil
+	}
 }
 
 // suspendedText says what a placement has suspended.
@@ -161,8 +197,8 @@ func suspendedText(p *hubv1.SuspendPolicy) string {
 	}
 	if p.Dispatching {
 		parts = append(parts, "nothing is written to members")
-	} else if len(p.Clusters) > 0 {
-		parts = append(parts, "nothing is written to "+strings.Join(p.Clusters, ", "))
+	} else if clusters := view.SuspendedClusters(p); clusters != "" {
+		parts = append(parts, "nothing is written to "+clusters)
 	}
 	if parts == nil {
 		return "not suspended"

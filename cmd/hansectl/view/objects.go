@@ -141,10 +141,22 @@ func (p *PlacementSummary) write(w io.Writer, objects int) {
 	for _, c := range p.Conditions {
 		fmt.Fprintln(w, printable(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, why(c.Reason, c.Message))))
 	}
-	switch s := p.Suspend; {
-	case s.Scheduling || s.Dispatching:
+	if s := p.Suspend; s.Scheduling || s.Dispatching {
 		fmt.Fprintf(w, "Suspended: scheduling %t, dispatching %t; hansectl resume ends it\n", s.Scheduling, s.Dispatching)
-	case len(s.Clusters) > 0:
-		fmt.Fprintf(w, "Suspended: nothing is written to %s; hansectl resume ends it\n", strings.Join(s.Clusters, ", "))
+	} else if clusters := SuspendedClusters(&s); clusters != "" {
+		fmt.Fprintf(w, "Suspended: nothing is written to %s; hansectl resume ends it\n", printable(clusters))
 	}
+}
+
+// SuspendedClusters lists the clusters to which a placement suspends writes, by name and by labels. Empty if there are
+// none, or if writes to all members are suspended.
+func SuspendedClusters(s *hubv1.SuspendPolicy) string {
+	if s.Dispatching {
+		return ""
+	}
+	clusters := slices.Clone(s.Clusters)
+	if selected := s.SelectedClusters(); selected != "" {
+		clusters = append(clusters, selected)
+	}
+	return strings.Join(clusters, ", ")
 }

@@ -1,0 +1,53 @@
+package policystatus
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// placementReady returns the condition Ready of a placement, for tools that read no other condition. It repeats the
+// first condition that is not good. An accepted placement that no object follows is ready.
+func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
+	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
+	if c.Status != metav1.ConditionTrue {
+		return ready(c)
+	}
+	if held := meta.FindStatusCondition(s.Conditions, hubv1.ConditionRemovalHeld); held != nil && held.Status == metav1.ConditionTrue {
+		return ready(metav1.Condition{Status: metav1.ConditionFalse, Reason: held.Reason, Message: held.Message})
+	}
+	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
+		c = reported(s.Conditions, kind, generation)
+		if s.Objects == 0 {
+			c.Status = metav1.ConditionTrue
+			break
+		}
+		if c.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return ready(c)
+}
+
+// reported returns a condition; Unknown if the hub has not set it for this generation.
+func reported(conditions []metav1.Condition, kind string, generation int64) metav1.Condition {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil || c.ObservedGeneration != generation {
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "the hub has not reported " + kind + " yet"}
+	}
+	return *c
+}
+
+// overridesReady returns the condition Ready of an override policy: False if it is not accepted or has a conflict.
+func overridesReady(accepted, conflict metav1.Condition) metav1.Condition {
+	if accepted.Status == metav1.ConditionTrue && conflict.Status == metav1.ConditionTrue {
+		return ready(metav1.Condition{Status: metav1.ConditionFalse, Reason: conflict.Reason, Message: conflict.Message})
+	}
+	return ready(accepted)
+}
+
+// ready returns the condition Ready with the status, reason and message of another one.
+func ready(c metav1.Condition) metav1.Condition {
+	return metav1.Condition{Type: hubv1.ConditionReady, Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
