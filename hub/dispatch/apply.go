@@ -101,7 +101,7 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	}
 	if allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels); err != nil || !allowed {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,
-			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; what runs there stays", r.target.Name, r.object.Namespace), true
+			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; the copy on the cluster stays", r.target.Name, r.object.Namespace), true
 	}
 	return member.Outcome{}, false
 }
@@ -298,9 +298,9 @@ var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
 	if over.Path == "" {
-		return "somebody keeps deleting the copy or its marks; it is put back every 30 s: stop who does that, or take the cluster out of the placement"
+		return "the copy or Hanse's annotations on it are removed again and again; the hub restores them every 30 s: stop the client that removes them, or exclude the cluster in the placement"
 	}
-	return fmt.Sprintf("%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
+	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
 // done records a successful outcome, so that the next run knows the copy before the watch shows it.

@@ -299,7 +299,7 @@ func (g *gate) show() {
 // heldMessage stays the same while the limit is closed, so that trials do not change the rows.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
-		return "waits with all writes to the cluster until it takes requests again: " + last.Message
+		return "all writes to the cluster wait until it accepts requests again: " + last.Message
 	}
-	return "waits with all writes to the cluster, of which the last ones failed; one is tried at a time, the next within 60 s: " + last.Message
+	return "all writes to the cluster wait, because the last ones failed; one is tried at a time, the next within 60 s: " + last.Message
 }

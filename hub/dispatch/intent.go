@@ -124,7 +124,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 }
 
 var (
-	errBehind     = errors.New("the hub has not yet looked at the object as it is now")
+	errBehind     = errors.New("the hub has not yet processed the newest version of the object")
 	errSuspended  = errors.New("writing to the cluster is suspended by the placement")
 	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
 )

@@ -42,9 +42,9 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 			return o
 		}
 	}
-	o := outcome(metav1.ConditionFalse, reason, "the copy is gone from the cluster, and stays away until the object changes: apply.recreate is Never")
+	o := outcome(metav1.ConditionFalse, reason, "the copy was removed from the cluster, and is not created again until the object changes: apply.recreate is Never")
 	if reason == hubv1.ReasonCompleted {
-		o = outcome(metav1.ConditionTrue, reason, "the copy ran to completion and is gone from the cluster; it is not made anew")
+		o = outcome(metav1.ConditionTrue, reason, "the copy ran to completion and was removed from the cluster; the hub does not create it again")
 		o.Last = ended
 	}
 	o.UID, o.Hash, o.Digest = w.confirmedUID, w.confirmed, w.digest

@@ -29,7 +29,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	divided, decided := r.divided(template)
 	if !decided {
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonNotDivided,
-			"the replicas are to be divided and this cluster has no share yet, see the condition Scheduled; what runs there stays")
+			"this cluster has no share of the divided replicas yet, see the condition Scheduled; the copy on it stays as it is")
 		return nil, &o, nil
 	}
 	r.rendering = r.queue.renderings.get(template, version)

@@ -40,9 +40,9 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 // lacking is the outcome for a manifest with paths that the cluster does not have. A rule may have set the first of
 // them.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
-	hint := "bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop"
+	hint := "update its definition there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {
-		hint = fmt.Sprintf("%s sets %s: bring the definition up to date there, select other clusters in the rule, or set spec.apply.unknownFields to Drop",
+		hint = fmt.Sprintf("%s sets %s: update the definition there, select other clusters in the rule, or set spec.apply.unknownFields to Drop",
 			setter, firstOf(paths[:1]))
 	}
 	o := outcome(metav1.ConditionFalse, hubv1.ReasonFieldsNotServed, "the cluster's %s has no %s: %s", manifest.GetKind(), firstOf(paths), hint)
@@ -52,7 +52,7 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 
 // dropped says in the outcome of a manifest what was left out of it.
 func dropped(o member.Outcome, paths []string) member.Outcome {
-	switch text := "without what the cluster's definition does not have: " + firstOf(paths); {
+	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
 	case o.Reason == hubv1.ReasonApplied || notes[o.Reason]:
 		o.Reason, o.Message = hubv1.ReasonFieldsDropped, text

@@ -38,7 +38,7 @@ func (v *View) mayTry(ctx context.Context, q *question, object placed, policies 
 		}
 		if !allowed {
 			return apierrors.NewForbidden(schema.GroupResource{Group: need.Group, Resource: need.Resource}, need.Name, fmt.Errorf(
-				"user %q may not %s it%s, and so may not see what a policy would do", q.who.name, need.Verb, in(need.Namespace)))
+				"user %q may not %s the object%s, and so may not see what a policy would change", q.who.name, need.Verb, in(need.Namespace)))
 		}
 	}
 	return nil

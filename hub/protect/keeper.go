@@ -166,7 +166,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	is := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: k.options.Namespace, Name: Name}
 	if err := k.options.APIReader.Get(ctx, key, is); apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).V(1).Info("There is no ConfigMap to name what is protected from deletion", "configMap", key)
+		ctrl.LoggerFrom(ctx).V(1).Info("The ConfigMap that names what is protected from deletion is missing", "configMap", key)
 		return again, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)

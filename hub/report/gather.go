@@ -119,7 +119,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
 	}
 	if c.Name == "" {
-		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; what it holds stays there"
+		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; the copy on the cluster stays"
 		return f, true, nil
 	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)

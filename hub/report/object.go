@@ -75,7 +75,7 @@ func hubIsTarget(r *run) *verdict {
 	if !r.hubIsTarget {
 		return nil
 	}
-	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the status belongs to what runs there")
+	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the controllers there write the status")
 }
 
 var coreWorkloads = map[schema.GroupKind]bool{
@@ -94,7 +94,7 @@ func coreWorkload(r *run) *verdict {
 		return nil
 	}
 	if _, folds := rollup.WorkloadSchema(r.template.GroupVersionKind()); !folds {
-		return notWritten(hubv1.ReasonCoreWorkload, "the merged status of a %s is in this binding only: it cannot read as that of one cluster", r.id.Kind)
+		return notWritten(hubv1.ReasonCoreWorkload, "the status of a %s is merged in this binding only: several clusters cannot be shown as one", r.id.Kind)
 	}
 	if r.reporter.opts.HubRunsWorkloads() {
 		return notWritten(hubv1.ReasonCoreWorkload, "the hub has nodes or a controller-manager, whose controllers write the status of a %s", r.id.Kind)
@@ -236,7 +236,7 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	}
 	refused, err := r.apply(ctx, nil)
 	if refused != nil {
-		v.message = bounded(v.message + "; what was written before stays: " + refused.message)
+		v.message = bounded(v.message + "; the status written before stays: " + refused.message)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (w *wants) Start(ctx context.Context) error {
 		case <-w.stale:
 		}
 		if err := w.collect(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Collecting the wanted kinds; those of before stay")
+			ctrl.LoggerFrom(ctx).Error(err, "Collecting the wanted kinds failed; the previous ones stay")
 		}
 		select {
 		case <-ctx.Done():
@@ -186,7 +186,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 		}
 		kinds, err := w.templates.Kinds(ctx, sel.APIGroup)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Discovering the kinds of a group; those of before stay", "group", sel.APIGroup)
+			ctrl.LoggerFrom(ctx).Error(err, "Discovering the kinds of a group failed; the previous ones stay", "group", sel.APIGroup)
 			continue
 		}
 		w.mu.Lock()

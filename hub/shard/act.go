@@ -80,7 +80,7 @@ func (c *Coordinator) look(ctx context.Context) time.Duration {
 	}
 	v, lapsed, next, err := c.view(ctx, t)
 	if err != nil {
-		c.opts.Logger.Error(err, "Not deciding who works on which member")
+		c.opts.Logger.Error(err, "Assigning members to replicas failed")
 		return retryAfter
 	}
 	for _, l := range lapsed {

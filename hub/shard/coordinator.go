@@ -165,7 +165,7 @@ func (c *Coordinator) current() *term {
 }
 
 // ErrLapsed is why Run ends before its context does: the replica's Lease has run out, or others have taken it for dead.
-var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: others may work on its members, and what it knows of the hub may be old, so it has to start anew")
+var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
 // Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same
 // length. Then everything is let go at once.
@@ -284,7 +284,7 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 	l := c.book.get(peerPrefix + t.id)
 	if l == nil {
 		t.end()
-		return errors.New("it was deleted: another replica took this one for dead")
+		return errors.New("the Lease was deleted: another replica took this one for dead")
 	}
 	sent := c.now()
 	l.Spec.RenewTime = &metav1.MicroTime{Time: sent}

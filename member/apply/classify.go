@@ -90,13 +90,13 @@ func classify(err error, t target) member.Outcome {
 		return out
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return refused(hubv1.ReasonNamespaceTerminate, member.RetrySlowly,
-			"namespace %s is being deleted on the cluster: the object comes back when it has been made anew", t.key.Namespace)
+			"namespace %s is being deleted on the cluster: the hub writes the object again when the namespace exists again", t.key.Namespace)
 	case isNamespaceMissing(err):
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly, "namespace %s is missing on the cluster", t.key.Namespace)
 	case strings.Contains(text, "denied the request") || strings.Contains(text, "denied request"):
 		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(text))
 	case strings.Contains(text, "field not declared in schema"):
-		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: bring it up to date there",
+		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: update it there",
 			t.gvk.Kind, undeclared(text))
 	case strings.Contains(text, duplicateEntries):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.duplicates(text))
@@ -104,7 +104,7 @@ func classify(err error, t target) member.Outcome {
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
 	case status.Code == http.StatusRequestEntityTooLarge, strings.Contains(text, "request is too large"),
 		strings.Contains(text, "message larger than max"): // the limits of the API server, of etcd and of its client
-		return refused(hubv1.ReasonTooLarge, member.RetryNever, "the cluster says that %s is too large for it: make it smaller: %s", t, t.published(text))
+		return refused(hubv1.ReasonTooLarge, member.RetryNever, "the cluster refuses %s as too large: make the object smaller: %s", t, t.published(text))
 	}
 	return byCode(err, status, t)
 }

@@ -143,7 +143,7 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 		out = a.done(in, live) // it was taken over meanwhile
 	case whose == nobodys && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
-			"%s was made anew on the cluster since it was looked at: look again", t), live)
+			"%s was created anew on the cluster since it was shown: show it again", t), live)
 	default:
 		return nil
 	}

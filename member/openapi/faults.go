@@ -304,7 +304,7 @@ func (c *checker) others(o *others, value any) {
 		}
 	}
 	if o.not != nil && c.fits(o.not, value) {
-		c.fault("must not be what the schema rules out", value)
+		c.fault("must not match the schema under not", value)
 	}
 }
 

@@ -96,7 +96,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 }
 
 var (
-	errUnchanged   = errors.New("the schema is as it was")
+	errUnchanged   = errors.New("the schema has not changed")
 	errUnpublished = errors.New("the member publishes no schema for the group and version")
 )
 
