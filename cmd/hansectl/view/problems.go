@@ -114,7 +114,7 @@ var troubles = []string{
 // problem is a condition of an object; nil is one that the hub has not written yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
-		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not looked at it yet"}
+		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
 	}
 	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
 }
