@@ -178,7 +178,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			change := copyStatus
 			if gone {
 				change = copyGone
-			} else if state, _ := m.Observer.State(o.GVK); content && state.Told { // OnState wakes all of the first list
+			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState wakes all of the first list
 				change = copyContent
 			}
 			maker.wakes.copied(cluster, o, change)

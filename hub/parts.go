@@ -127,7 +127,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{
 			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
-			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Told,
+			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Listed,
 		})
 	}
 	return c, nil

@@ -73,7 +73,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 	// A list of thousands must not hold up the changes that follow it.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.State(id.GroupKind())
-		return state.Told
+		return state.Delivered
 	}
 	p.store.OnChange(func(id hubv1.ObjectIdentity) {
 		if listed(id) {

@@ -287,7 +287,7 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	k.tell(gone...)
 	k.tell(there...)
 	k.mu.Lock()
-	changed = k.edit(func(s *State) { s.Told = true }) || changed || k.moved
+	changed = k.edit(func(s *State) { s.Delivered = true }) || changed || k.moved
 	k.moved = false
 	k.mu.Unlock()
 	if changed {

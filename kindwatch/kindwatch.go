@@ -57,8 +57,8 @@ type Options struct {
 type State struct {
 	// Synced is true once the objects of the first list can be read, and stays true.
 	Synced bool
-	// Told is true once the handler was told of them, and stays true: what it is told before is no news.
-	Told bool
+	// Delivered is true once the handler has got the objects of the first list, and stays true.
+	Delivered bool
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
 	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
 	Reason, Message string
@@ -232,7 +232,7 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 // with is the state of a kind of which two parts have these states: what holds of both, and the first trouble.
 func (s State) with(other State) State {
 	out := s
-	out.Synced, out.Told = s.Synced && other.Synced, s.Told && other.Told
+	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
 	if out.Reason == "" {
 		out.Reason, out.Message = other.Reason, other.Message
 	}

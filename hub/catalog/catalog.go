@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -76,12 +77,7 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { c.see(ctx, o, false) },
 		UpdateFunc: func(_, o any) { c.see(ctx, o, false) },
-		DeleteFunc: func(o any) {
-			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = tombstone.Obj
-			}
-			c.see(ctx, o, true)
-		},
+		DeleteFunc: func(o any) { c.see(ctx, scopes.Last(o), true) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)

@@ -85,8 +85,8 @@ type Kind[T client.Object] struct {
 	compare func(before, after T) Parts
 	asked   []asked[T]
 
-	mu   sync.Mutex
-	told []toolscache.InformerSynced // one for each of kinds
+	mu     sync.Mutex
+	listed []toolscache.InformerSynced // one for each of kinds
 }
 
 type asked[T client.Object] struct {
@@ -99,21 +99,21 @@ func (k *Kind[T]) On(parts Parts, f func(context.Context, Change[T])) {
 	k.asked = append(k.asked, asked[T]{parts, f})
 }
 
-// Told is true once the first list was told.
-func (k *Kind[T]) Told() bool {
+// Listed is true once the functions have got the objects of the first lists.
+func (k *Kind[T]) Listed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, told := range k.told {
-		if !told() {
+	for _, listed := range k.listed {
+		if !listed() {
 			return false
 		}
 	}
-	return len(k.told) == len(k.kinds)
+	return len(k.listed) == len(k.kinds)
 }
 
-// Await waits until the first list was told. It is false if ctx ends before.
+// Await waits until Listed. It is false if ctx ends before.
 func (k *Kind[T]) Await(ctx context.Context) bool {
-	return toolscache.WaitForCacheSync(ctx.Done(), k.Told)
+	return toolscache.WaitForCacheSync(ctx.Done(), k.Listed)
 }
 
 func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
@@ -130,7 +130,7 @@ func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
 			return fmt.Errorf("watching %T on the hub: %w", kind, err)
 		}
 		k.mu.Lock()
-		k.told = append(k.told, registration.HasSynced)
+		k.listed = append(k.listed, registration.HasSynced)
 		k.mu.Unlock()
 	}
 	return nil

@@ -96,7 +96,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, guilty)
 	}
-	told := openapi.Fault(m).Told(known)
+	told := openapi.Fault(m).Redacted(known)
 	message := told.Message
 	if told.Value != "" {
 		message += ", not " + told.Value

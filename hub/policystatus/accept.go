@@ -90,5 +90,5 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 }
 
 func notAccepted(reason, format string, args ...any) metav1.Condition {
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: bounded(fmt.Sprintf(format, args...))}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: cut(fmt.Sprintf(format, args...))}
 }

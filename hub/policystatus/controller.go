@@ -83,7 +83,7 @@ func New(opts Options) *Controllers {
 	}
 	return &Controllers{
 		opts:       opts,
-		placements: newKeeper(opts.Pacer, &placements{Options: opts, memory: map[types.NamespacedName]*memory{}}),
+		placements: newKeeper(opts.Pacer, &placements{Options: opts, records: map[types.NamespacedName]*record{}}),
 		overrides:  newKeeper(opts.Pacer, &overridePolicies{opts}),
 	}
 }

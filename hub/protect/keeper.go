@@ -25,6 +25,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -92,7 +93,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	yes := true
 	c, err := controller.NewTyped("protect", mgr, controller.TypedOptions[string]{
 		Reconciler: k, NeedLeaderElection: &yes, RecoverPanic: &yes,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[string](gatherFor, time.Minute),
+		RateLimiter: pace.Retries[string](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of protected names: %w", err)
@@ -202,7 +203,7 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	known = true
 	for kind := range now.kinds {
 		state, watched := k.options.Templates.State(kind)
-		known = known && watched && (state.Told || state.Reason != "")
+		known = known && watched && (state.Delivered || state.Reason != "")
 	}
 	labelled = slices.DeleteFunc(labelled, func(id hubv1.ObjectIdentity) bool { return !k.isLabelled(id) })
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted

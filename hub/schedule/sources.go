@@ -338,7 +338,7 @@ func (s *Scheduler) wakeObject(id key) {
 	if q == nil {
 		return
 	}
-	if state, _ := s.Templates.State(id.GroupKind()); state.Told {
+	if state, _ := s.Templates.State(id.GroupKind()); state.Delivered {
 		s.add(q, id)
 	}
 }

@@ -217,7 +217,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 // noted says in an outcome that all is as it should be but for what an autoscaler sets.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
-		out.Reason, out.Message = hubv1.ReasonAutoscaled, bounded(scaledText(scaled))
+		out.Reason, out.Message = hubv1.ReasonAutoscaled, line(scaledText(scaled))
 	}
 	return out
 }

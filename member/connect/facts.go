@@ -66,7 +66,7 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 	if err := json.NewDecoder(io.LimitReader(body, 16<<10)).Decode(&info); err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
-	return fmt.Sprintf("%.*s", maxVersion, bounded(info.GitVersion)), nil
+	return fmt.Sprintf("%.*s", maxVersion, printable(info.GitVersion)), nil
 }
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
@@ -108,7 +108,7 @@ func listError(l *line, what string, err error) error {
 		l.tooLarge(what, err)
 		return err
 	}
-	return fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
+	return fmt.Errorf("%w: %s", errStrange, printable(err.Error()))
 }
 
 // node is what facts need of one.

@@ -275,8 +275,8 @@ func TestAHostileAnswerCostsLittleMemoryAndNamesItsBound(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.bound) {
 				t.Errorf("the error does not name the bound %q: %v", tc.bound, err)
 			}
-			if !tc.silent && !strings.Contains(l.lately(), tc.bound) {
-				t.Errorf("of the cluster it says %q", l.lately())
+			if !tc.silent && !strings.Contains(l.lastTooLarge(), tc.bound) {
+				t.Errorf("of the cluster it says %q", l.lastTooLarge())
 			}
 		})
 	}

@@ -79,11 +79,11 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return "", fmt.Errorf("%w: %v", errStrange, bounded(err.Error()))
+			return "", fmt.Errorf("%w: %v", errStrange, printable(err.Error()))
 		}
 		switch event.Type {
 		case "ERROR":
-			return "", &statusError{code: event.Object.Code, message: bounded(event.Object.Message)}
+			return "", &statusError{code: event.Object.Code, message: printable(event.Object.Message)}
 		case "ADDED", "MODIFIED":
 			if id := event.Object.Metadata.UID; event.Object.Metadata.Name == metav1.NamespaceSystem && id != "" && len(id) <= maxID {
 				return id, nil
@@ -115,7 +115,7 @@ func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, e
 	}
 	var status metav1.Status
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<10)).Decode(&status); err == nil && status.Kind == "Status" {
-		failed.message = bounded(status.Message)
+		failed.message = printable(status.Message)
 	}
 	return nil, failed
 }

@@ -23,7 +23,7 @@ func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
 	tooLarge, inUse := "", credential.Credential{}
 	if r.engaged != nil {
-		tooLarge = r.engaged.line.lately()
+		tooLarge = r.engaged.line.lastTooLarge()
 	}
 	if r.inUse != nil {
 		inUse = r.inUse.credential

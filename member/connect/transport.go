@@ -165,17 +165,17 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.
+// line is the transport that clients of a cluster hold. Clients stay the same while its session is exchanged.
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // what the answers of the cluster may take in memory
-	// delivered is when a watch last brought something, in nanoseconds since 1970; zero if none has.
+	// delivered is when a watch last brought an event, in nanoseconds since 1970; zero if none has.
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	large    string    // what was too large, empty if nothing was
-	largeAt  time.Time // when that last happened
-	onLarger func()    // is told of the first; nil if nobody is
+	large    string    // the answer that exceeded a bound; empty if none did
+	largeAt  time.Time // when an answer last did
+	onLarger func()    // is called for the first such answer; may be nil
 }
 
 func newLine(s *session) *line {
@@ -190,7 +190,7 @@ func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
 	if first {
-		l.large = bounded(what) + ": " + bounded(err.Error())
+		l.large = printable(what) + ": " + printable(err.Error())
 	}
 	l.largeAt = time.Now()
 	tell := l.onLarger
@@ -200,8 +200,8 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lately says what was too large in the last minutes.
-func (l *line) lately() string {
+// lastTooLarge names the answer of the last minutes that exceeded a bound; empty if none did.
+func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.largeAt) > largeFor {
@@ -216,7 +216,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered is when a watch last brought something; zero if none has.
+// lastDelivered is when a watch last brought an event; zero if none has.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)

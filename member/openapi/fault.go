@@ -31,10 +31,10 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Told is the fault as others than those who may read the object may be told of it: literals, by Literals, are what
-// they know. A value and the steps of the path that are neither among them nor named by the schema may have been made
-// from a value of the object.
-func (f Fault) Told(literals sets.Set[string]) Fault {
+// Redacted is the fault for users who may not read the object. literals, by Literals, are the texts that they know. A
+// value, or a step of the path, that is neither a literal nor named by the schema may come from the object: it is left
+// out.
+func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""
 	}
