@@ -14,7 +14,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// Timeout is how long the hub waits for one answer of an API server, its body included.
+const Timeout = 10 * time.Second
 
 // Bounds of one answer, or of one event of a watch.
 type Bounds struct {

@@ -10,10 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
-
-// freshFor is how long ago an uncached read of a binding may have begun that a withdrawal relies on.
-const freshFor = time.Second
 
 // freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued
 // together for all members.
@@ -57,7 +55,7 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 			return nil, ctx.Err()
 		}
 		if r.err == nil && r.binding.GetUID() == cached.GetUID() && r.binding.GetGeneration() >= cached.GetGeneration() &&
-			f.clock.Since(r.begun) < freshFor {
+			f.clock.Since(r.begun) < pace.FreshFor {
 			return r.binding, nil
 		}
 		useless = r
@@ -69,14 +67,14 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r := f.reads[key]; r != nil && r != useless && f.clock.Since(r.begun) < freshFor {
+	if r := f.reads[key]; r != nil && r != useless && f.clock.Since(r.begun) < pace.FreshFor {
 		return r, false
 	}
 	r = &freshRead{begun: f.clock.Now(), done: make(chan struct{}), binding: hubv1.NewBinding(key)}
-	if f.clock.Since(f.swept) >= freshFor {
+	if f.clock.Since(f.swept) >= pace.FreshFor {
 		f.swept = r.begun
 		for k, old := range f.reads {
-			if f.clock.Since(old.begun) >= freshFor {
+			if f.clock.Since(old.begun) >= pace.FreshFor {
 				delete(f.reads, k)
 			}
 		}

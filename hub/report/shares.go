@@ -23,7 +23,7 @@ import (
 
 // othersAtMost is how long the leader waits for the rows of other replicas. These wait for results and for turns of
 // their own.
-const othersAtMost = 10 * longestWindow
+const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
 	select {

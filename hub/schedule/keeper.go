@@ -19,7 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is how often removals and drains are looked at.
+// lookEvery is the time between two looks at removals and drains, and between two collections of the wanted kinds. It
+// is also how long discovery may take to follow a changed definition.
 const lookEvery = time.Second
 
 // keeper lets removals go that may, says which are held, and reports the progress of drains. The leader alone runs it:

@@ -25,9 +25,6 @@ const (
 	everyKind = "*"
 	// expandEvery is how often the kinds of a group are discovered anew, for selectors of kind "*".
 	expandEvery = 30 * time.Second
-	// collectEvery bounds how often the kinds are collected while policies and bindings change. It is also how long
-	// discovery is given to follow a definition that came or changed.
-	collectEvery = time.Second
 )
 
 // wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings,
@@ -55,7 +52,7 @@ type group struct {
 
 func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *wants {
 	w := &wants{client: c, templates: t, discovered: discovered, stale: make(chan struct{}, 1), groups: map[string]group{}, moved: sets.New[string]()}
-	w.soon = time.NewTimer(collectEvery)
+	w.soon = time.NewTimer(lookEvery)
 	return w
 }
 
@@ -75,7 +72,7 @@ func (w *wants) Start(ctx context.Context) error {
 	}
 	expand := time.NewTicker(expandEvery)
 	defer expand.Stop()
-	pause := time.NewTicker(collectEvery)
+	pause := time.NewTicker(lookEvery)
 	defer pause.Stop()
 	w.refresh()
 	for {
@@ -114,7 +111,7 @@ func (w *wants) defined(o any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved.Insert(name)
-	w.soon.Reset(collectEvery)
+	w.soon.Reset(lookEvery)
 }
 
 // lookAgain makes the groups that moved be discovered anew, and the store look at their kinds.

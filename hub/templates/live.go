@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
@@ -37,7 +38,7 @@ func (undecided) Undecided() bool { return true }
 // since, the time at which the object was known to exist. A definition that was deleted and made again has taken its
 // objects with it.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	if resource, ok := s.places.get(id.GroupKind()); ok {
 		if obj, gone, err = s.read(ctx, resource, id, since); err == nil {

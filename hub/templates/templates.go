@@ -28,12 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
-
-// requestTimeout bounds each call that is not a watch.
-const requestTimeout = 10 * time.Second
 
 // Store holds the templates. It works in every replica, leader or not.
 type Store struct {
@@ -62,7 +60,7 @@ var (
 // namespaces, only objects in these namespaces are templates.
 func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
-	short.Timeout = requestTimeout
+	short.Timeout = answer.Timeout
 	long := rest.CopyConfig(cfg)
 	long.Timeout = 0 // a time-out would cut watches
 
@@ -82,7 +80,7 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	s.watches = kindwatch.New(kindwatch.Options{
 		Client: watching,
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			ctx, cancel := context.WithTimeout(s.context(), requestTimeout)
+			ctx, cancel := context.WithTimeout(s.context(), answer.Timeout)
 			defer cancel()
 			return s.resource(ctx, gvk.GroupKind())
 		},

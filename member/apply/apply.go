@@ -13,7 +13,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,9 +27,6 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
-
-// callTimeout bounds each request to the member.
-const callTimeout = 10 * time.Second
 
 // Resolve finds the resource of a kind on the member and says whether it is namespaced.
 type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
@@ -95,7 +91,7 @@ func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (t
 
 // read gets the object as it is now.
 func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	live, err := t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
 	if err == nil {
@@ -231,7 +227,7 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 // know are looked for before, and server-side apply refuses them in any case. An API server would parse the manifest a
 // second time for it.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	patch := options.ToPatchOptions()
 	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -34,7 +35,7 @@ func (a *Applier) makeNamespace(ctx context.Context, name string, in member.Appl
 	namespace.SetName(name)
 	namespace.SetLabels(labels)
 
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	_, err := a.client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{FieldManager: hubv1.FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

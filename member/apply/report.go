@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
@@ -123,7 +124,7 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 	if err != nil {
 		return refused(hubv1.ReasonManifestRefused, member.RetryNever, "%s cannot be compared: %v", t, err), false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	after, err := t.objects.Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: hubv1.FieldManager, FieldValidation: metav1.FieldValidationIgnore,

@@ -185,7 +185,7 @@ func (a *Applier) remove(
 	if propagation == "" {
 		propagation = metav1.DeletePropagationBackground
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	// A dynamic client drops the answer.
 	result := a.deletes.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
@@ -258,7 +258,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	_, err = t.objects.Patch(ctx, t.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hubv1.FieldManager})
 	return err
@@ -288,7 +288,7 @@ func isBuiltIn(group string) bool {
 func (a *Applier) defined(ctx context.Context, t target) (bool, error) {
 	crds := a.client.Resource(definitions)
 	if t.resource.Resource != "" {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 		defer cancel()
 		_, err := crds.Get(ctx, t.resource.Resource+"."+t.resource.Group, metav1.GetOptions{})
 		if isGone(err) {
@@ -320,7 +320,7 @@ func listPage(
 	list func(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error),
 	options metav1.ListOptions,
 ) (*unstructured.UnstructuredList, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	return list(ctx, options)
 }

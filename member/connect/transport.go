@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second // of a get or a write, its body included
+	requestTimeout = answer.Timeout // of a get or a write
 	dialTimeout    = 5 * time.Second
 	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
 	idleTimeout    = 30 * time.Second // more than the time between two probes; a connection that was closed is remembered for as long

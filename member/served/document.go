@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second
 	// After this time, a schema is fetched again without a sign of a change.
 	schemaFor = 10 * time.Minute
 	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
@@ -102,7 +101,7 @@ var (
 
 // download reads the document of a group and version, unless it is the one with this etag.
 func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known string) (raw []byte, etag string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	path := "/openapi/v3/apis/" + gv.String()
 	if gv.Group == "" {

@@ -46,7 +46,7 @@ func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit 
 
 // each reads a list of discovery item by item.
 func (k *Kinds) each(ctx context.Context, path, items string, visit func(item []byte) error) error {
-	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), requestTimeout)
+	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), answer.Timeout)
 	defer cancel()
 	body, err := k.options.Discovery.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Stream(ctx)
 	if apierrors.IsNotFound(err) {
