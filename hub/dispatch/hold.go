@@ -1,14 +1,13 @@
 package dispatch
 
 import (
-	"github.com/hanse-dev/hanse/hub/pace"
-
 	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
