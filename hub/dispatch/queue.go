@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/hanse-dev/hanse/hub/pace"
-
 	"context"
 
 	"github.com/go-logr/logr"
@@ -11,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 

@@ -17,8 +17,8 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace
-// object that is federated later must not drop the mark that it was made on demand.
+// makeNamespace creates the namespace that an object needs, or returns why it cannot. It uses create, not apply:
+// otherwise a Namespace object that is federated later would drop the mark of a namespace that was made on demand.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is what a row holds, in characters.
+// longestMessage is the size of a row's message in characters.
 const longestMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {

@@ -94,9 +94,9 @@ func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *C
 		w.Header().Set("Content-Type", "application/json")
 		h(w, r)
 	})
-	to, refusal := parseKubeconfig(f.kubeconfig(t))
-	if refusal != nil {
-		t.Fatal(refusal)
+	to, fault := parseKubeconfig(f.kubeconfig(t))
+	if fault != nil {
+		t.Fatal(fault)
 	}
 	s, err := openSession(to, nil, nil)
 	must(t, err)

@@ -73,8 +73,8 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	return p, nil
 }
 
-// transport notices within 15 s that the other side is gone, also if no packet says so: a connection without traffic is
-// pinged, and one whose ping is not answered is closed with all its streams.
+// transport notices within 15 s that the other side is gone, even without a packet: it pings an idle connection, and
+// closes it with all its streams if no answer comes.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  proxy,
@@ -120,7 +120,7 @@ func (p *pool) close() {
 	p.watches.CloseIdleConnections()
 }
 
-// drain lets requests that are under way come to their end, and then closes the pool; its watches open again elsewhere.
+// drain waits for running requests, and then closes the pool. Its watches open again on another pool.
 func (p *pool) drain() {
 	p.requests.CloseIdleConnections()
 	p.watches.CloseIdleConnections()
@@ -184,8 +184,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge notes that the cluster answered more than it may. Until nothing was too large for a while, the first answer
-// that was is the one to be told of, so that the text stays the same.
+// tooLarge notes an answer that exceeded a bound. The first such answer is kept until none came for a while, so that
+// the message stays the same.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
@@ -224,7 +224,7 @@ func (l *line) lastDelivered() time.Time {
 	return time.Time{}
 }
 
-// close makes every later request fail, whoever still holds a client.
+// close makes every later request of existing clients fail.
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
@@ -236,11 +236,11 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts says that what a watch brings counts as delivered. What a probe brings is judged first.
+	// counts reports whether the events of a watch count as delivered. Those of a probe are judged first.
 	counts bool
 }
 
-// RoundTrip adds the token of the hour, follows no redirect, and bounds what a request may be answered with.
+// RoundTrip adds the current token, follows no redirect, and bounds the answer.
 func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := t.line.session.Load()
 	if s == nil {
@@ -276,7 +276,7 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody tells the line of an answer that is too large, and of what a watch delivers.
+// heardBody notes on the line an answer that is too large, and the events of a watch.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

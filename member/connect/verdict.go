@@ -147,7 +147,7 @@ func rootCause(err error) string {
 	return err.Error()
 }
 
-// quoted is text of a server, fit for a message; a hostile one may send the token back.
+// quoted returns a text of a server for a message, without the token: a hostile server may send it back.
 func quoted(text string, to member.Connection) string {
 	if to.Credentials.Token != "" {
 		text = strings.ReplaceAll(text, to.Credentials.Token, "[token]")

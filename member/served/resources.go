@@ -24,7 +24,8 @@ type listedResource struct {
 	Verbs      []string `json:"verbs"`
 }
 
-// eachResource calls visit with each resource of a group and version; with none if the member does not serve it.
+// eachResource calls visit with each resource of a group and version. It makes no call if the member does not serve the
+// version.
 func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit func(listedResource)) error {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
