@@ -99,7 +99,7 @@ func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return live, err
 }
 
-// Apply brings one object to the cluster, or says why not.
+// Apply writes one object to the cluster, or returns why it cannot.
 func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	if a.isHub {
 		out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")

@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Fault is a value that the schema does not take.
+// Fault is a value that violates the schema.
 type Fault struct {
 	// Path is the JSON pointer of the value, or of the field that is missing.
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string
-	// Message says what the schema wants, such as "must be an integer".
+	// Message is the demand of the schema, such as "must be an integer".
 	Message string
 	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
 	Value string
 }
 
-// Undeclared is the message about a field that the schema does not have.
+// Undeclared is the message about a field that the schema lacks.
 const Undeclared = "is not a field of the schema"
 
 // String is such as `/spec/replicas must be an integer, not "three"`.
