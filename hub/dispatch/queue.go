@@ -60,7 +60,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run works until ctx ends. It begins when the queue of the link before has ended, so that no two of them write to one
+// run works until ctx ends. It begins when the queue of the earlier link has ended, so that no two queues write to one
 // cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
@@ -95,7 +95,7 @@ func (q *queue) addRecorded(priority int) {
 	}
 }
 
-// forget drops everything that is known of a binding.
+// forget drops all records of a binding.
 func (q *queue) forget(key types.NamespacedName) {
 	q.records.forget(key)
 	q.retries.forget(key)

@@ -167,7 +167,7 @@ func (k *Keeper) take(l source.Epochs) {
 	}
 }
 
-// Current returns the epochs that are known.
+// Current returns the known epochs.
 func (k *Keeper) Current() source.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()

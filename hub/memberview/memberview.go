@@ -83,9 +83,9 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 
 // Epochs are those of the hub, see package epochs.
 type Epochs interface {
-	// Current returns the epochs that are known.
+	// Current returns the known epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 

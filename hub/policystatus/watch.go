@@ -82,7 +82,7 @@ func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) 
 	}
 }
 
-// NamespaceChanged is told of a namespace whose labels changed.
+// NamespaceChanged is called for a namespace whose labels changed.
 func (c *Controllers) NamespaceChanged(context.Context, changes.Namespace) {
 	if ctx := c.overrides.started(); ctx != nil {
 		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })

@@ -52,7 +52,7 @@ func (r *Reporter) lose(cluster string) {
 	r.forgetOutcomes(cluster)
 }
 
-// forgetOutcomes drops the outcomes that will not hold when the cluster is back. It is called with the lock held.
+// forgetOutcomes drops the outcomes of a cluster that is away. It is called with the lock held.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
 		delete(e.outcomes, cluster)

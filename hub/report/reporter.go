@@ -49,8 +49,7 @@ type Templates interface {
 	// Get returns the hub object; it is shared and must not be changed. Of its managed fields, those of the status
 	// subresource are kept.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content is the same number as long as nothing but the status of the hub object changes; 0 if there is no such
-	// object.
+	// Content is a number that changes with every part of the hub object but its status; 0 if there is no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 

@@ -87,7 +87,7 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 	})
 }
 
-// NamespaceChanged is told of a namespace whose labels changed. It wakes the objects of the namespace.
+// NamespaceChanged is called for a namespace whose labels changed. It wakes the objects of the namespace.
 func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
@@ -101,14 +101,14 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}
 }
 
-// wakeBehind queues objects of which there may be many behind those that change themselves: somebody waits for these.
+// wakeBehind queues objects that may be many, behind objects that changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
 		s.addBehind(q, keys()...)
 	}
 }
 
-// add queues objects that somebody waits for.
+// add queues objects that changed themselves.
 func (s *Scheduler) add(q queue, keys ...key) {
 	s.removals.pending.add(true, keys...)
 	for _, k := range keys {

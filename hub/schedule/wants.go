@@ -27,8 +27,8 @@ const (
 	expandEvery = 30 * time.Second
 )
 
-// wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings,
-// whose placement may be gone.
+// wants keeps the wanted kinds in every replica: the kinds that placements select, and the kinds that have bindings,
+// because a placement may be gone.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
@@ -197,7 +197,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	}
 }
 
-// kinds are those that a placement selects, as far as they are known.
+// kinds returns the known kinds that a placement selects.
 func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
