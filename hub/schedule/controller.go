@@ -232,8 +232,8 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 // the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers a function to call when the Decision on a binding changed; onlyWording is true if only its
-// message did. To be called before the manager starts.
+// OnDecision registers a function to call when the Decision on a binding changed; asBefore is true if only its message
+// did. To be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }
