@@ -41,7 +41,7 @@ type knowledge struct {
 	kinds        *served.Kinds // of the hub
 	settings     *report.StatusSettings
 	epochs       *epochs.Keeper
-	runWorkloads func() bool // the hub would itself run what is placed on members
+	runWorkloads func() bool // the hub would itself run the objects that are placed on members
 }
 
 // controllers decide, write to members, and report.

@@ -85,8 +85,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is told when the list begins anew, so that copies which were held are not any
-// more. It is to be called before Start, and must not block.
+// OnRestart registers a function to call when the list begins anew, so that copies which were held are not any more. It
+// is to be called before Start, and must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch follows the ConfigMap.

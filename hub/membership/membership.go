@@ -191,7 +191,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil && !run.released && r.links.Holds(req.Name) {
 		err = r.writeStatus(ctx, run)
 	}
-	if apierrors.IsConflict(err) { // somebody else has written: decide anew on what they wrote
+	if apierrors.IsConflict(err) { // another client has written: decide again on its version
 		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ type renewal struct {
 	now   time.Time
 }
 
-// due is what is decided.
+// due is the decision on a renewal.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' life is left.

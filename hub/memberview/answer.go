@@ -271,13 +271,13 @@ func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (fre
 	return free, nil
 }
 
-// heldByUser bounds what is done for one user at a time.
+// heldByUser bounds the requests of one user at a time.
 type heldByUser struct {
 	mu   sync.Mutex
 	held map[string]int // by the name of the user
 }
 
-// take waits for nobody: who waits has a slot that others could use.
+// take does not wait: a waiting request would hold a slot that others could use.
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,8 +294,7 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and
-// it is held here.
+// slotsByName are the slots of each member. An entry is made only for a member of this replica that the user may view.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

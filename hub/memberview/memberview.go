@@ -23,9 +23,9 @@
 //     Transport.
 //   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look
 //     at it and nobody else. The circuit of hub/dispatch is for writes: to look is most wanted while they fail.
-//   - No user and no namespace keeps the others from asking: each has a part of all slots and of those of a member.
-//     Until it is known whose token it is, and whether that user may look at the member, a request has another kind of
-//     slot for a short time, of which a peer has a part.
+//   - No user and no namespace can block the others: each has a part of all slots and of a member's slots. Until the
+//     user and its rights are known, a request takes a slot of another kind for a short time, of which each peer has a
+//     part.
 //
 // Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind
 // package member), who works on which member (hub/shard).

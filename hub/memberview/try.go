@@ -63,7 +63,7 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 		{Verb: "override", Group: own, Resource: "placements", Namespace: p.GetNamespace()},
 		{Verb: "update", Group: object.resource.Group, Version: object.resource.Version, Resource: object.resource.Resource, Namespace: object.id.Namespace, Name: object.id.Name},
 	}
-	// Whoever changes what others may do.
+	// Rules that change the rights of others.
 	const rbac = "rbac.authorization.k8s.io"
 	add := func(verb, namespace string, resources ...string) {
 		for _, resource := range resources {

@@ -209,7 +209,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition puts what failed before what is unknown.
+// condition puts failures before unknown results.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:

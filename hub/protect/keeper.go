@@ -63,7 +63,7 @@ type Options struct {
 	Namespace string
 	// Limit is the number of copies above which a name is protected.
 	Limit int
-	// Counted says whether BindingChanged was told of every binding.
+	// Counted reports whether BindingChanged was called for every binding.
 	Counted func() bool
 }
 
@@ -73,7 +73,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	tally    *tally
-	labelled sets.Set[hubv1.ObjectIdentity] // objects that carried the label when last told of
+	labelled sets.Set[hubv1.ObjectIdentity] // objects that had the label at their last change
 	queue    workqueue.TypedRateLimitingInterface[string]
 
 	// Of Reconcile alone.
@@ -119,7 +119,7 @@ func (k *Keeper) wake() {
 	}
 }
 
-// BindingChanged is told of every change of a binding, also while another replica leads.
+// BindingChanged is called for every change of a binding, also while another replica leads.
 func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
 	changed := k.tally.count(c.Before, c.After)
@@ -183,7 +183,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged is what is wanted. While not everything is known, what is said already stays.
+// merged returns the wanted content. While not all is known, earlier entries stay.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {

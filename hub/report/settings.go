@@ -52,7 +52,7 @@ func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	return nil
 }
 
-// BindingChanged is told of every change of a binding.
+// BindingChanged is called for every change of a binding.
 func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.After == nil {
 		s.set(hubv1.ObjectOf(c.Before), "")

@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// BindingChanged is told of every change of a binding.
+// BindingChanged is called for every change of a binding.
 func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	switch {
 	case c.After == nil:
@@ -29,7 +29,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// ClusterChanged is told of a cluster whose readiness changed, or that is gone.
+// ClusterChanged is called for a cluster whose readiness changed, or that was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
 		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // the grace does not wait for it

@@ -128,7 +128,7 @@ func (w *wants) lookAgain(ctx context.Context) {
 	w.templates.Retry(ctx, moved)
 }
 
-// bindingChanged is told of every change of a binding, which is for one kind for ever.
+// bindingChanged is called for every change of a binding, whose kind never changes.
 func (w *wants) bindingChanged(c changes.Binding) {
 	if c.Before == nil && w.current().Has(hubv1.ObjectOf(c.After).GroupKind()) || c.Parts&changes.Any != 0 {
 		return

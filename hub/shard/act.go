@@ -68,7 +68,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 	}
 }
 
-// look does what is to be done now and returns when to look again.
+// look does the work that is due and returns when to look again.
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {

@@ -20,8 +20,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is not there and that nobody can say that it was deleted. Asking again soon is no
-// use.
+// undecided means that the object is missing, and no read can tell that it was deleted. Asking again soon is no use.
 type undecided struct{ why string }
 
 // Error says why.
