@@ -1,10 +1,10 @@
 // Package changes tells the parts of the hub what changed in the hub's own bindings, policies, clusters and namespaces.
 //
-// Each kind has one informer handler. It compares an object before and after an event once, and tells the change to all
-// registered for one of the parts that changed. They are called one after the other, in the order of their
-// registration, so none of them may wait. Every replica tells from its start on, whether it leads or not.
+// Each kind has one informer handler. It compares an object before and after an event once, and calls the functions that
+// are registered for one of the changed parts, one after the other, in the order of their registration. So no function
+// may wait. Every replica does so from its start on, whether it leads or not.
 //
-// Package hub says who asks for what. It is not decided here what a change means for anybody.
+// Package hub registers the functions. Each of them decides what a change means for it.
 package changes
 
 import (
