@@ -3,18 +3,22 @@
 // A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a
 // KiB of Go values. So bytes are bounded before and after they are unpacked, the values of JSON are counted while they
 // are read, and a list that may be long is read object by object. An answer that is larger than its bounds fails with a
-// TooLargeError; half of it is never taken for the whole.
+// TooLargeError. Half of an answer is never taken for the whole.
 //
-// What an answer takes in memory is estimated, and charged until its reader is done with it: to its server, whose share
-// is bounded, and, as far as it is larger than ordinary answers are, to a budget of the process. Ordinary answers of
-// one server never wait for another server.
+// The memory of an answer is estimated, and charged until its reader is done with it. It is charged to its server,
+// whose share is bounded. The part beyond an ordinary answer is also charged to a budget of the process. So ordinary
+// answers of one server never wait for another server.
 package answer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// Timeout is how long the hub waits for one answer of an API server, its body included.
+const Timeout = 10 * time.Second
 
 // Bounds of one answer, or of one event of a watch.
 type Bounds struct {
@@ -22,7 +26,7 @@ type Bounds struct {
 	Values int64 // of JSON, roughly: objects, lists, and what commas separate
 }
 
-// Bounds of answers of which nothing else is said.
+// Bounds of answers by default.
 var (
 	// Whole holds for an answer that is read as a whole, an object or a page of a list.
 	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}
@@ -68,19 +72,19 @@ const (
 	accountKey
 )
 
-// Streamed says that the reader of answers to this context reads them object by object and keeps none, so that they may
-// be larger. Their values are not counted and nothing is charged.
+// Streamed lets answers to this context be larger, because their reader reads them object by object and keeps none.
+// Values are not counted and nothing is charged.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
 
-// Within sets other bounds for answers to this context. With no bound of values they are read as a stream.
+// Within sets other bounds for answers to this context. Without a bound of values, answers are read as a stream.
 func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
-// Keep says that what is read with this context is kept, decoded, until done is called: until then it is charged. Else
-// an answer is charged until its body is closed, which clients do before they decode it.
+// Keep charges answers to this context until done is called, for a reader that keeps them decoded. Otherwise an answer
+// is charged until its body is closed, which clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}
 	return context.WithValue(ctx, accountKey, a), a.done

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Bound makes the body of a response fail where its bounds are, unpacks it, and charges it to the share of its server.
-// The request must have been sent by a transport that does not unpack. A watch is bounded event by event. An answer
-// that is no JSON is refused: a decoder of another format would not count.
+// Bound unpacks the body of a response, makes it fail at its bounds, and charges it to the share of its server. The
+// transport of the request must not unpack. Each event of a watch has its own bounds. An answer that is not JSON is
+// refused, because values of another format are not counted.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
 		return err

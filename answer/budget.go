@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// valueCost is what a JSON value takes once it is decoded, in bytes, at most: a map with one entry.
+	// valueCost is the largest size of a decoded JSON value in bytes: that of a map with one entry.
 	valueCost = 320
 	// freeCost of each answer is not charged, so that small requests never wait for large ones.
 	freeCost = 1 << 20
-	// ordinaryCost is what a page of a list takes. What an answer takes beyond that is charged to the process, too.
+	// ordinaryCost is the cost of a page of a list. Any cost beyond it is charged to the process, too.
 	ordinaryCost = 16 << 20
-	// shareCost is what the answers of one server may take at a time, and processCost the large ones of all together.
+	// shareCost bounds the answers of one server at a time, and processCost the large answers of all servers.
 	shareCost   = 64 << 20
 	processCost = 128 << 20
 )
 
-// Budget is how much may be in memory at a time. One call may exceed it, so that calls that wait for each other come to
-// an end.
+// Budget bounds the memory of answers at a time. One call may exceed it, so that calls that wait for each other end.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -36,7 +35,7 @@ func NewShare() *Budget { return newBudget(shareCost) }
 // process is the budget of large answers of all servers.
 var process = newBudget(processCost)
 
-// take charges so much, if there is room.
+// take charges an amount if there is room.
 func (b *Budget) take(cost int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,14 +46,14 @@ func (b *Budget) take(cost int64) bool {
 	return true
 }
 
-// charge is what one call has taken of a budget.
+// charge is the part of a budget that one call has taken.
 type charge struct {
 	budget *Budget
 	taken  int64
 	beyond bool // it holds the turn of the one that may exceed the budget
 }
 
-// fits charges so much more, if there is room or the call may exceed the budget.
+// fits charges an amount more if there is room, or if the call may exceed the budget.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -89,8 +88,8 @@ func (c *charge) giveBack() {
 	}
 }
 
-// account has what the answers of one call have taken together. A call that exceeds a budget does so with all its
-// answers: it never waits for itself.
+// account has the charges of all answers of one call. A call that may exceed a budget may do so with all its answers,
+// so that it never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // nil before the first answer
@@ -106,8 +105,8 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges so much more to the server, and so much of it to the process. The order of turns is the same for all
-// calls, the server's before the process's, so that no two calls wait for each other.
+// take charges an amount to the server, and a part of it to the process. All calls take the server's budget before the
+// process's, so that no two calls wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +128,7 @@ func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	return nil
 }
 
-// closed notes that the body of an answer was read: unless its call goes on, nothing is in use any more.
+// closed notes that the body of an answer was read. Unless its call goes on, its charges end.
 func (a *account) closed(kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,8 +1,8 @@
 package answer
 
-// Counter counts the values of JSON that passes through it, piece by piece. What is no JSON it counts somehow.
+// Counter counts the values of JSON that passes through it, piece by piece. The count of other text has no meaning.
 type Counter struct {
-	// Values are roughly those since the last Reset.
+	// Values is roughly the number of values since the last Reset.
 	Values int64
 	// Depth is how many objects and lists are open.
 	Depth int

@@ -12,7 +12,7 @@ const longestContinue = 8 << 10
 
 var errNoList = errors.New("the answer is not a list")
 
-// ListBounds are those of a list that is read object by object.
+// ListBounds are the bounds of a list that is read object by object.
 type ListBounds struct {
 	Items     int   // how many objects it may have
 	ItemBytes int64 // how long one of them may be, and whatever is beside them
@@ -75,7 +75,7 @@ func (l *listReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause is the error of the reader rather than one that the decoder makes of it.
+// cause returns the error of the reader, not the one that the decoder makes of it.
 func (l *listReader) cause(err error) error {
 	if l.failed != nil {
 		return l.failed

@@ -11,9 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// cacheOptions say what is kept of the hub's own kinds. Nobody asks them who owns which field, and an update or a patch
-// without managed fields leaves them as they are, so that they are dropped. The templates, of which that is asked, are
-// not in this cache.
+// cacheOptions say which parts of the hub's own kinds are kept. No reader needs their managed fields, and an update or
+// a patch without managed fields leaves them as they are, so that they are dropped. Templates, whose managed fields are
+// read, are not in this cache.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

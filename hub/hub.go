@@ -1,5 +1,5 @@
 // Package hub is the composition root: it lists every controller of the hub and puts the two sides of each member
-// together. It is the one place that sees both the doors and what is behind them.
+// together. It is the one place that imports both the doors and the packages behind them.
 //
 //	member/connect  keeps the links             hub/identity    which hub this is, and its key for digests of Secrets
 //	member/observe  watches what was sent       hub/changes     what changed in bindings, policies, clusters, namespaces
@@ -51,8 +51,8 @@ type Options struct {
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
-	// Failover limits what is moved from clusters that are away. Its grace period is also how long a cluster may not
-	// answer before it is tainted NoExecute. Confirmed is not to be set.
+	// Failover limits how many objects move from clusters that are away. Its grace period is also how long a cluster may
+	// not answer before it is tainted NoExecute. Confirmed is not to be set.
 	Failover schedule.Failover
 	// Proxy of connections to members; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)

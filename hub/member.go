@@ -58,7 +58,7 @@ func (m *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unst
 
 // Apply implements member.Cluster. A refusal tells what the member serves.
 func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
-	return m.kinds.Heed(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
+	return m.kinds.LearnFrom(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
 }
 
 // Copies implements member.Pruner. On the hub itself there are none.
@@ -178,7 +178,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			change := copyStatus
 			if gone {
 				change = copyGone
-			} else if state, _ := m.Observer.State(o.GVK); content && state.Told { // OnState wakes all of the first list
+			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState wakes all of the first list
 				change = copyContent
 			}
 			maker.wakes.copied(cluster, o, change)

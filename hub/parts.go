@@ -41,7 +41,7 @@ type knowledge struct {
 	kinds        *served.Kinds // of the hub
 	settings     *report.StatusSettings
 	epochs       *epochs.Keeper
-	runWorkloads func() bool // the hub would itself run what is placed on members
+	runWorkloads func() bool // the hub would itself run the objects that are placed on members
 }
 
 // controllers decide, write to members, and report.
@@ -127,7 +127,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{
 			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
-			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Told,
+			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Listed,
 		})
 	}
 	return c, nil

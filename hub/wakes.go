@@ -73,7 +73,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 	// A list of thousands must not hold up the changes that follow it.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.State(id.GroupKind())
-		return state.Told
+		return state.Delivered
 	}
 	p.store.OnChange(func(id hubv1.ObjectIdentity) {
 		if listed(id) {
@@ -172,7 +172,7 @@ type linkLog struct {
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.links.State(cluster) // with the lock: what is noted last was also read last
+	s, ok := l.links.State(cluster) // with the lock, so that the last read is also the last one noted
 	now := string(s.Ready) + " " + s.Reason
 	if !ok {
 		delete(l.last, cluster)

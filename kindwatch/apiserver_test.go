@@ -176,7 +176,7 @@ func TestAKindIsWatchedInTheNamespacesThatAreNamed(t *testing.T) {
 	everywhere := watched()
 	until(t, "the refusal of all namespaces", func() bool { st, _ := everywhere.State(configMap); return st.Reason == hubv1.ReasonForbidden })
 	s := watched("two-a", "two-b")
-	until(t, "the first lists", func() bool { st, _ := s.State(configMap); return st.Told && st.Reason == "" })
+	until(t, "the first lists", func() bool { st, _ := s.State(configMap); return st.Delivered && st.Reason == "" })
 	if got := len(s.List(configMap)); got != 2 {
 		t.Errorf("%d objects, want 2", got)
 	}

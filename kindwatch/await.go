@@ -8,11 +8,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited bounds the objects of a kind that are awaited at a time: a watch that stands still shall not gather them.
+// mostAwaited is how many objects of a kind are awaited at a time, so that a watch that hangs does not gather them.
 const mostAwaited = 256
 
-// Await tells of an object as the server answered a write, which the watch will bring: then it need not be read a
-// second time. What is known of the object changes only with the event.
+// Await gives the object of a write's answer. When the watch brings the event of that version, the event is not read a
+// second time. The kept object changes only with the event.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -21,7 +21,7 @@ func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	}
 }
 
-// ahead is true for a version that the watch has not come to.
+// ahead is true for a version that the watch has not reached.
 func (k *kind) ahead(o metav1.Object) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -40,8 +40,8 @@ func (k *kind) willCome(o metav1.Object) {
 	k.await[Key(o.GetNamespace(), o.GetName())] = o
 }
 
-// awaited returns the object if an event brings the very version of it that was awaited. After any event it is awaited
-// no longer.
+// awaited returns the object if an event brings exactly the awaited version. After any event the object is no longer
+// awaited.
 func (k *kind) awaited(key string, g *glance) metav1.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// isExpired means that the server does not know the state that was asked for: no more, or, restored from a backup, not
-// yet.
+// isExpired means that the server does not know the requested resourceVersion: no longer, or not yet after a restore
+// from a backup.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
@@ -58,8 +58,8 @@ func classify(err error) (reason, message string) {
 	return reason, fmt.Sprintf("%.256s", text)
 }
 
-// retryAfter is how long to pause after so many failures in a row: 0.2 s doubling to 60 s, for a kind that is not
-// served 5 s doubling to 60 s, and never less than the server asked for. Jitter keeps kinds and clusters apart.
+// retryAfter is the pause after a number of failures in a row: 0.2 s doubling to 60 s, for a kind that is not served 5
+// s doubling to 60 s, and never less than the server asked for. Jitter spreads kinds and clusters.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

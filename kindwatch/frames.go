@@ -20,8 +20,8 @@ var longestFrame = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
-// frames cuts a watch into its events. API servers end each with a newline and have none in it, so that the JSON need
-// not be read to find its end.
+// frames cuts a watch into its events. API servers end each event with its only newline, so that the end is found
+// without parsing JSON.
 type frames struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.

@@ -58,8 +58,8 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 	}
 }
 
-// run makes attempts until the kind is stopped. Restart ends an attempt together with the pause after it, and what
-// failed before it makes no later pause longer: a server that is back has a few refusals left while it starts.
+// run makes attempts until the kind is stopped. Restart ends an attempt and the pause after it. Earlier failures make
+// no later pause longer, because a server that is back refuses a few requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := context.WithCancelCause(k.ctx)
@@ -128,14 +128,13 @@ func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.toFind, k.moved = false, k.moved || k.toFind
 }
 
-// settle notes how an attempt ended and says how long to pause before the next.
+// settle notes how an attempt ended and returns the pause before the next.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	if context.Cause(ctx) != nil { // stopped or restarted: the error is of our own making
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers: however long it was away, there is nothing to wait for, unless it never knows where its own
-		// list ended.
+		// The server answers, so there is no reason to wait, unless it never knows where its own list ended.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -155,7 +154,7 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 	return pause
 }
 
-// report changes the state and tells of it if there was something to tell.
+// report changes the state, and calls OnState if it changed.
 func (k *kind) report(edit func(*State)) {
 	k.mu.Lock()
 	changed := k.edit(edit)
@@ -187,7 +186,7 @@ func (k *kind) current() State {
 	return k.state
 }
 
-// change is what the handler is told of one object.
+// change is one call of the handler.
 type change struct{ old, new metav1.Object }
 
 func (k *kind) tell(changes ...change) {
@@ -199,7 +198,7 @@ func (k *kind) tell(changes ...change) {
 	}
 }
 
-// put stores one object of the watch, unless there are too many.
+// put stores one object of the watch, unless the kind has too many.
 func (k *kind) put(key string, object metav1.Object) error {
 	k.mu.Lock()
 	if k.objects == nil {
@@ -218,7 +217,7 @@ func (k *kind) put(key string, object metav1.Object) error {
 	return nil
 }
 
-// drop forgets one object that the watch says is deleted.
+// drop removes one object that the watch says is deleted.
 func (k *kind) drop(key string) {
 	k.mu.Lock()
 	old, ok := k.objects[key]
@@ -257,9 +256,9 @@ func (k *kind) toRelist() bool {
 	return k.relists != k.listedFor
 }
 
-// replace takes over a complete list, in which nil stands for an object that was refused: it is there, so that its
-// former copy stays. The kind is synced from the moment that the objects can be read, which is before the handler is
-// told of them. relists is how often a list had been asked for when this one began.
+// replace takes over a complete list. nil stands for a refused object, whose former copy stays. The kind is synced as
+// soon as the objects can be read, which is before the handler gets them. relists is the number of Relist calls when
+// the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	k.mu.Lock()
@@ -287,7 +286,7 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	k.tell(gone...)
 	k.tell(there...)
 	k.mu.Lock()
-	changed = k.edit(func(s *State) { s.Told = true }) || changed || k.moved
+	changed = k.edit(func(s *State) { s.Delivered = true }) || changed || k.moved
 	k.moved = false
 	k.mu.Unlock()
 	if changed {
@@ -299,8 +298,8 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal: what an
-// object holds is up to whoever wrote it on that server, and must not end the process.
+// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal, because the
+// content of an object on another server must not end the process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
 		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))

@@ -1,14 +1,14 @@
 // Package kindwatch keeps copies of the objects of chosen kinds of one API server, kind by kind.
 //
-// Every kind has its own goroutine, which resolves, lists and watches, and shares nothing that blocks with the others:
-// a kind that is not served, not permitted or hangs costs itself only, and nobody waits for a first list.
-//   - What was listed is kept while a watch is repaired: could not read is not gone.
-//   - A watch that ends is opened again where it ended; only a server that no longer knows that place is listed anew.
-//     The Reflector of client-go lists anew after most broken connections. ADR 18 compares the two.
+// Every kind has its own goroutine, which resolves, lists and watches. It shares no lock over I/O with the others: a
+// kind that is not served, not permitted or hangs does not delay them, and no caller waits for a first list.
+//   - Listed objects are kept while a watch is repaired: an object that cannot be read is not gone.
+//   - A watch that ends is opened again where it ended. The kind is listed again only if the server no longer knows
+//     that place. The Reflector of client-go lists anew after most broken connections. ADR 18 compares the two.
 //   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects.
 //     How many objects make a page depends on their size, and only a few kinds of the process list at the same time.
 //
-// Nothing is decided here about what a missing object means, and stopping a kind reports no object as gone.
+// Callers decide what a missing object means. Stopping a kind reports no object as gone.
 package kindwatch
 
 import (
@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Options say what is watched and who is told. Client and Resolve are required.
+// Options of a Set. Client and Resolve are required.
 type Options struct {
-	// Client has no time-out of its own: that would cut watches.
+	// Client must have no time-out, because that would end watches.
 	Client dynamic.Interface
-	// Resolve is asked when a kind is started and again after the server said that it does not serve the kind. It may
-	// block as long as its own deadline: only the kind in question waits.
+	// Resolve is called when a kind is started, and again after the server said that it does not serve the kind. It may
+	// block until its own deadline: only this kind waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Namespaces are those whose objects of a namespaced resource are watched, each by a watch of its own; none means all
 	// of them by one watch. It is asked once, when the resource of a kind is known, and must answer from memory. Unset
@@ -37,14 +37,15 @@ type Options struct {
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all.
 	LabelSelector string
-	// Transform reduces an object to what is kept; what it returns must carry namespace, name, uid and resourceVersion.
-	// An object that it refuses keeps its former copy, if there is one. Unset keeps the whole object.
+	// Transform reduces an object to the part to keep, with namespace, name, uid and resourceVersion. If it refuses an
+	// object, the former part is kept. Unset keeps the whole object.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is told of changes, one at a time per kind and watched namespace: old is nil for a new object, new is nil
-	// for one that is gone. A deleted object that came back while the watch was away is one change with another uid.
+	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object, new
+	// is nil for a deleted one. An object that was deleted and created again while the watch was away is one change with
+	// another uid.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is told when the state of a kind changes, and when a kind was listed after Find; in both cases after the
-	// handler was told of the objects.
+	// OnState is called when the state of a kind changes, and when a kind was listed after Find; in both cases after the
+	// handler has got the objects.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout is how long one page of a list, or the opening of a watch, may take. Default 30 s.
 	ListTimeout time.Duration
@@ -57,8 +58,8 @@ type Options struct {
 type State struct {
 	// Synced is true once the objects of the first list can be read, and stays true.
 	Synced bool
-	// Told is true once the handler was told of them, and stays true: what it is told before is no news.
-	Told bool
+	// Delivered is true once the handler has got the objects of the first list, and stays true.
+	Delivered bool
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
 	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
 	Reason, Message string
@@ -100,7 +101,7 @@ func New(o Options) *Set {
 	return &Set{options: o, kinds: map[schema.GroupVersionKind][]*kind{}}
 }
 
-// Start watches the kind until Stop or the end of ctx. A kind that is already watched is left as it is.
+// Start watches the kind until Stop or the end of ctx. It does nothing for a kind that is already watched.
 func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +121,8 @@ func (s *Set) start(k *kind) {
 	}()
 }
 
-// divide makes the first part of a kind that of the first namespace, and starts one for each of the others. It comes
-// before the first list, so that the kind is synced only when all of them are.
+// divide assigns the first part of a kind to the first namespace, and starts a part for each other namespace. It runs
+// before the first list, so that the kind is synced only when all parts are.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +144,7 @@ func (s *Set) Stop(gvk schema.GroupVersionKind) {
 	}
 }
 
-// forget ends k; a later k of the same kind stays.
+// forget ends k. A later entry of the same kind stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
@@ -163,7 +164,7 @@ func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	return slices.Clip(s.kinds[gvk])
 }
 
-// part is the one that watches a namespace; nil if none does.
+// part returns the part that watches a namespace; nil if none does.
 func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,13 +176,12 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches says whether the objects of a namespace are among those that are watched of a kind. It is true as long as
-// that is not known.
+// Watches reports whether the objects of a kind are watched in a namespace. It is true while that is unknown.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
 
-// Key is what Get takes: "namespace/name", or "name" for a cluster-scoped object.
+// Key of an object for Get: "namespace/name", or "name" for a cluster-scoped object.
 func Key(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -232,7 +232,7 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 // with is the state of a kind of which two parts have these states: what holds of both, and the first trouble.
 func (s State) with(other State) State {
 	out := s
-	out.Synced, out.Told = s.Synced && other.Synced, s.Told && other.Told
+	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
 	if out.Reason == "" {
 		out.Reason, out.Message = other.Reason, other.Message
 	}

@@ -270,13 +270,13 @@ func TestTheHandlerCanTellTheFirstListFromChanges(t *testing.T) {
 		o.Handler = func(gvk schema.GroupVersionKind, _, latest metav1.Object) {
 			<-ready
 			st, _ := s.State(gvk)
-			seen <- fmt.Sprintf("%s %t", latest.GetName(), st.Told)
+			seen <- fmt.Sprintf("%s %t", latest.GetName(), st.Delivered)
 		}
 	})
 	close(ready)
 	first := []string{<-seen, <-seen}
 	slices.Sort(first)
-	until(t, "the handler to have been told", func() bool { st, _ := s.State(shelf); return st.Told })
+	until(t, "the handler to have been told", func() bool { st, _ := s.State(shelf); return st.Delivered })
 	l.put("c")
 	if diff := cmp.Diff([]string{"a false", "b false", "c true"}, append(first, <-seen)); diff != "" {
 		t.Errorf("objects, and whether the first list had been told (-want +got):\n%s", diff)

@@ -24,8 +24,8 @@ const (
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists once it is this kind's turn. A kind that failed before does not wait for one: pauses keep such kinds
-// apart, and a server that hangs shall cost the others one turn at most.
+// firstList lists once a slot is free. A kind that failed before does not wait for one: pauses keep such kinds
+// apart, and a server that hangs shall cost the others one slot at most.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)

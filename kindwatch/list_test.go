@@ -116,19 +116,19 @@ func TestAPageHoldsFewerObjectsTheLargerTheyAre(t *testing.T) {
 
 func TestListsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, begin := newTurns(2, time.Second), time.Now()
-		type turn struct {
+		slots, begin := newSlots(2, time.Second), time.Now()
+		type slot struct {
 			after time.Duration
 			end   func()
 		}
-		got := make(chan turn, 10)
+		got := make(chan slot, 10)
 		ask := func() {
 			go func() {
-				end, err := turns.take(t.Context())
+				end, err := slots.take(t.Context())
 				if err != nil {
 					t.Error(err)
 				}
-				got <- turn{time.Since(begin), end}
+				got <- slot{time.Since(begin), end}
 			}()
 			synctest.Wait()
 		}
@@ -145,13 +145,13 @@ func TestListsTakeTurns(t *testing.T) {
 		if third.after != 0 {
 			t.Errorf("the next one began after %s, want at once when another had ended", third.after)
 		}
-		// Nobody else ends: a turn lasts a second.
+		// Nobody else ends: a slot lasts a second.
 		for range 2 {
 			if next := <-got; next.after != time.Second {
 				t.Errorf("one began after %s, want 1s", next.after)
 			}
 		}
-		third.end() // late, which must not give away the turn of another
+		third.end() // late, which must not give away the slot of another
 		ask()
 		if next := <-got; next.after != 2*time.Second {
 			t.Errorf("one began after %s, want 2s", next.after)
@@ -161,15 +161,15 @@ func TestListsTakeTurns(t *testing.T) {
 
 func TestWaitingForATurnEndsWithTheKind(t *testing.T) {
 	t.Parallel()
-	turns := newTurns(0, time.Second)
+	slots := newSlots(0, time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := turns.take(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := slots.take(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
-func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the turns are those of the process
+func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the slots are those of the process
 	s := &shelves{objects: 1, began: make(chan struct{}, 100), end: make(chan struct{})}
 	ended := make(chan error, 100)
 	const kinds = 20
@@ -186,7 +186,7 @@ func TestFirstListsOfAProcessAreStaggered(t *testing.T) { // not parallel: the t
 	again := newTestKind(t.Context(), s)
 	again.failures = 1
 	go func() { ended <- again.firstList(t.Context()) }()
-	<-s.began // which has no turn
+	<-s.began // which has no slot
 	close(s.end)
 	for range kinds + 1 {
 		if err := <-ended; err != nil {

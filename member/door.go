@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CheckObject says which of the texts that tell a member's object from others is longer than API servers make it. Such
-// an object is not taken: its uid goes into rows, and a part of it would be another one's.
+// CheckObject returns an error if the name, namespace, uid or resourceVersion of a member's object is longer than API
+// servers make it. Such an object is refused: rows hold its uid, and a cut uid could be that of another object.
 func CheckObject(o metav1.Object) error {
 	for _, text := range []struct {
 		field, value string
@@ -46,7 +46,7 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
 }
 
-// The bounds of facts: what a MemberCluster's status holds.
+// The bounds of facts, so that they fit a MemberCluster's status.
 const (
 	maxVersion  = 64 // of Kubernetes, in bytes
 	maxZones    = 64
@@ -54,7 +54,7 @@ const (
 	maxVersions = 16 // of a kind
 )
 
-// Bounded returns facts that fit a MemberCluster's status, without what no cluster says.
+// Bounded returns facts that fit a MemberCluster's status. Values that no real cluster has are left out.
 func (f Facts) Bounded() Facts {
 	if len(f.ClusterID) > maxVersion || !utf8.ValidString(f.ClusterID) {
 		f.ClusterID = ""
@@ -83,7 +83,7 @@ func (f Facts) Bounded() Facts {
 	return f
 }
 
-// The lengths are looked at first: the rest reads the whole of a text.
+// Lengths first: the other checks read the whole text.
 func isLabelValue(text string) bool {
 	return len(text) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(text)) == 0
 }
@@ -92,12 +92,12 @@ func isVersion(text string) bool {
 	return len(text) <= validation.DNS1035LabelMaxLength && len(validation.IsDNS1035Label(text)) == 0
 }
 
-// IsResourceName is true for what a node may call a resource.
+// IsResourceName reports whether a node may have a resource of that name.
 func IsResourceName(name corev1.ResourceName) bool {
 	return len(name) <= hubv1.MaxNameLength+len("/")+validation.LabelValueMaxLength && len(validation.IsQualifiedName(string(name))) == 0
 }
 
-// boundedResources returns the list itself if there is nothing to leave out. It is not nil if the list is not.
+// boundedResources returns the list without invalid entries. It is not nil if the list is not.
 func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	odd := func(name corev1.ResourceName) bool { return !IsResourceName(name) }
 	if len(list) <= maxCapacity && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {

@@ -40,13 +40,13 @@ type Cluster interface {
 	Name() string
 	// IsHub is true if this member is the hub's own cluster: nothing is ever written to it.
 	IsHub() bool
-	// Fit returns the manifest without the fields that the cluster's schema of its kind does not have, and their paths. It
-	// is the manifest itself if there are none, or if the cluster publishes no schema that can be read.
+	// Fit returns the manifest without the fields that the cluster's schema of its kind lacks, and their paths. It returns
+	// the manifest itself if no field is lacking, or if the cluster publishes no readable schema.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
-	// Misfits are the values in a manifest that the cluster's schema of its kind does not take: none if it publishes no
-	// schema that can be read.
+	// Misfits returns the values of a manifest that violate the cluster's schema of its kind; none if the cluster
+	// publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
-	// Apply brings one object to the cluster, or says why not. It logs nothing.
+	// Apply writes one object to the cluster, or returns why it cannot. It logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
@@ -59,20 +59,19 @@ type Cluster interface {
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
 }
 
-// Misfit is a value that a schema does not take.
+// Misfit is a value that violates a schema.
 type Misfit struct {
 	// Path is its JSON pointer.
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name.
 	Declared string
-	// Message says what the schema wants, such as "must be an integer".
+	// Message is the demand of the schema, such as "must be an integer".
 	Message string
 	// Value as JSON, cut short; empty if it is a map or a list, or missing.
 	Value string
 }
 
-// Observation is what is kept of one member object: everything that later decisions need, and nothing that grows with
-// its spec.
+// Observation has the facts about one member object that later decisions need. Its size does not grow with the spec.
 type Observation struct {
 	GVK       schema.GroupVersionKind
 	Namespace string
@@ -110,36 +109,37 @@ type ApplyIntent struct {
 	// Digest of the manifest and of the parts of the policy that change how it is applied.
 	Digest string
 
-	// Confirmed is the row's hash: what the content was when it was last confirmed. Empty if there is no row.
+	// Confirmed is the row's hash of the last confirmed content. Empty if there is no row.
 	Confirmed string
-	// Observed is the resourceVersion of the copy as it was last observed, if that was ours, as it was last confirmed, and
-	// neither paused nor being deleted: then it is written on that version, and read only if it has changed. Empty means
-	// read first.
+	// Observed is the resourceVersion at which the copy was last observed. It is set only if the copy was ours, as last
+	// confirmed, and neither paused nor being deleted. Then the copy is written at that version, and read only if it has
+	// changed. Empty means read first.
 	Observed string
-	// Unknown says that nothing is known to be there under this name: then it is made at once, and read only if that shows
-	// that something is.
+	// Unknown means that no object of this name is known on the cluster. Then one is created without a read, and read only
+	// if the object exists.
 	Unknown bool
-	// ConfirmedUID is the UID of the copy that was last confirmed. That one is ours even if some of its marks were taken
-	// off.
+	// ConfirmedUID is the UID of the last confirmed copy. That copy is ours even if some of its marks were removed.
 	ConfirmedUID types.UID
 
 	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
 	Adopted bool
-	// Orphaned is the copy that the hub left on this cluster, nil if none: the object with its UID is taken back, whatever
-	// Adoption says.
+	// Orphaned is the copy that the hub orphaned on this cluster; nil if there is none. The object with its UID is taken
+	// back, even if Adoption forbids it.
 	Orphaned *hubv1.OrphanedCopy
 
-	// Mode ReportOnly makes the outcome say what a write would do; nothing is written.
+	// Mode ReportOnly writes nothing. The outcome says what a write would do.
 	Mode hubv1.ApplyMode
-	// MemberOwned are JSON pointers to fields that are set when the object is made and left to the member from then on.
+	// MemberOwned are JSON pointers to fields that are set when the object is created, and left to the member from then
+	// on.
 	MemberOwned     []string
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
-	// Adopting is, if it is set, the UID of an object that is not Hanse's. That object is taken over as Adoption says. No
-	// other object is written, and none is made.
+	// Adopting is the UID of an object that is not Hanse's, to be adopted as Adoption says. If it is set, no other object
+	// is written, and none is created.
 	Adopting types.UID
-	// KeepAway means that the cluster held the copy: if it is gone, the outcome is NotRecreated and it is not made anew.
+	// KeepAway means that the cluster held the copy. If the copy is gone, it is not created again, and the outcome is
+	// NotRecreated.
 	KeepAway bool
 	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the
 	// outcome is HubIsOlder.
@@ -148,24 +148,24 @@ type ApplyIntent struct {
 	NamespaceLabels map[string]string
 }
 
-// WithdrawIntent is one object that a cluster shall no longer hold.
+// WithdrawIntent is one copy to remove from a cluster.
 type WithdrawIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID // UID of the hub object whose copy is to go
-	// ConfirmedUID and ConfirmedDigest are those of the copy that was last confirmed. If it carries that digest still, it
-	// is ours even if it was made for an earlier hub object of the same name.
+	// ConfirmedUID and ConfirmedDigest are those of the last confirmed copy. If the copy still has that digest, it is
+	// ours, even if it was made for an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub that decided so. A copy that a later state wrote is left as it is: the outcome is
+	// Source is the state of the hub that decided the withdrawal. A copy that a later state wrote stays: the outcome is
 	// HubIsOlder.
 	Source source.State
 
 	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
 	Adopted bool
 
-	// Seen is the copy as a live watch shows it; nil if none does. If it proves that the copy may go, the copy is deleted
-	// at exactly that version and not read before.
+	// Seen is the copy as a live watch shows it; nil if none does. If it proves that the copy may be deleted, the copy is
+	// deleted at exactly that version, without a read.
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
@@ -174,30 +174,33 @@ type WithdrawIntent struct {
 	Propagation     metav1.DeletionPropagation
 }
 
-// Retry says when an outcome is worth another try.
+// Retry says when to try again after an outcome.
 type Retry int
 
 const (
-	// RetryNever means that only a change of the hub object, a policy or the member's object can help; these wake the key.
+	// RetryNever means that only a change of the hub object, a policy or the member's object can help. Such a change wakes
+	// the key.
 	RetryNever Retry = iota
-	// RetrySoon means with the usual back-off: 0.2 s doubling to 60 s with jitter.
+	// RetrySoon means the usual back-off: 0.2 s doubling to 60 s with jitter.
 	RetrySoon
-	// RetrySlowly means that a change on the member is needed, whose event may be missed: after 30 s doubling to 5 min.
+	// RetrySlowly means that only a change on the member can help, and that its event may be missed: 30 s doubling to 5
+	// min.
 	RetrySlowly
-	// RetryAfter means after Outcome.After: the server said so, or a pause ends.
+	// RetryAfter means after Outcome.After, because the server asked for it or a pause ends then.
 	RetryAfter
 )
 
-// Outcome is what came of one Apply or Withdraw.
+// Outcome is the result of one Apply or Withdraw.
 type Outcome struct {
-	// Applied is True if the cluster holds what was asked for, False if it was refused or is under way, Unknown if the
-	// cluster could not be asked.
+	// Applied is True if the cluster has done the request, False if it was refused or is under way, Unknown if the cluster
+	// could not be asked.
 	Applied metav1.ConditionStatus
 	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
 	Reason, Message string
 
-	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if it was seen. A
-	// withdrawal that left an object alone has its UID: that object does not hold up the end of the withdrawal.
+	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if the call has seen it.
+	// After a withdrawal that left an object alone, the UID is that of the object, which then does not delay the end of
+	// the withdrawal.
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
@@ -212,14 +215,14 @@ type Outcome struct {
 	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
-	// HubContent tells apart the contents of the hub object that the manifest was rendered from, for this process only:
-	// many kinds have no generation. Set by the caller of Apply.
+	// HubContent differs between contents of the hub object from which the manifest was rendered. It holds within this
+	// process only, and is needed because many kinds have no generation. Set by the caller of Apply.
 	HubContent uint64
 
 	// Wrote is true if the member object was changed.
 	Wrote bool
-	// Drifted names up to 3 fields that had been changed on the member and were put back or found, with the manager that
-	// did it.
+	// Drifted names up to 3 fields that were changed on the member, with the manager that changed them. Apply restored or
+	// only found them.
 	Drifted []FieldDrift
 
 	// Last is, with ReasonCompleted, the copy as it was last seen. Set by the caller of Apply.
@@ -229,46 +232,46 @@ type Outcome struct {
 	After time.Duration // with RetryAfter
 }
 
-// Newer is a copy that a later state of the hub wrote, as far as the caller of Apply or Withdraw knew the hub.
+// Newer describes a copy that a later state of the hub wrote than the caller of Apply or Withdraw knew.
 type Newer struct {
 	Mark       source.Mark
 	SameObject bool
 }
 
-// FieldDrift is one field of ours that somebody else changed.
+// FieldDrift is one field of ours that another manager changed.
 type FieldDrift struct {
 	Path    string // such as .spec.replicas
 	Manager string // field manager on the member, or "unknown"
 }
 
-// ObservationHandler is told of every change of an observation; content is false if only health or status moved.
-// gone is true if the object was deleted; the observation is then the last one.
+// ObservationHandler is called for every change of an observation. content is false if only health or status changed.
+// gone is true if the object was deleted; then the observation is the last one.
 type ObservationHandler func(cluster string, o Observation, content, gone bool)
 
-// LinkState is what is known of the link to one cluster.
+// LinkState is the state of the link to one cluster.
 type LinkState struct {
 	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the first
 	// try has ended.
 	Ready           metav1.ConditionStatus
 	Reason, Message string
-	// Credentials is False with a reason if the kubeconfig is refused or its credentials are not taken, Unknown if that
-	// could not be asked.
+	// Credentials is False with a reason if the hub refuses the kubeconfig or the cluster refuses its credentials, and
+	// Unknown if the cluster could not be asked.
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
-	// InUse are the credentials that the link uses; zero while it uses none. Those of the kubeconfig are used once the
-	// cluster has taken them.
+	// InUse are the credentials that the link uses; zero while it uses none. New credentials are used once the cluster has
+	// accepted them.
 	InUse credential.Credential
-	// TooLarge says which answer of the last minutes was larger than it may be; empty if none was.
+	// TooLarge names the answer of the last minutes that exceeded a bound; empty if none did.
 	TooLarge string
-	// LastHeard is when a watch of the cluster last delivered something, as of the last probe; zero if none has. An answer
-	// that a watch did not bring does not count: it says nothing of the objects.
+	// LastHeard is when a watch of the cluster last delivered an event, as of the last probe; zero if none has. Other
+	// answers do not count, because they do not show that watches deliver.
 	LastHeard time.Time
-	// Facts are those last read; zero before the first read.
+	// Facts are the last facts read; zero before the first read.
 	Facts Facts
 }
 
-// Facts are what a cluster says of itself.
+// Facts are read from a cluster's version, nodes and discovery.
 type Facts struct {
 	ClusterID  string // UID of kube-system
 	Kubernetes string // version, such as v1.36.3
@@ -278,8 +281,8 @@ type Facts struct {
 	Nodes       hubv1.NodeSummary
 	Capacity    corev1.ResourceList // sum over nodes
 	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
-	// Served has the versions of each kind of which the cluster was asked, none if it does not serve it. Nil before the
-	// first answer.
+	// Served has the versions at which the cluster serves each wanted kind, none for a kind that it does not serve. Nil
+	// before the first answer.
 	Served map[schema.GroupKind][]string
 }
 

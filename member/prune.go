@@ -11,12 +11,12 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Pruner is a connected member as users clean it up through the hub.
+// Pruner lets users remove unclaimed copies from a connected member.
 type Pruner interface {
-	// Copies lists the copies on the member that keep wants, of every kind that the hub may write there, and at most the
-	// given number. An error of keep is returned. If ctx ends, what was found until then is returned, with a note.
+	// Copies lists the copies for which keep is true, of every kind that the hub may write there, and at most the given
+	// number. An error of keep is returned. If ctx ends, Copies returns the copies found so far, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
-	// Prune removes one copy that no binding claims, as Withdraw does. It does not ask whether one claims it.
+	// Prune removes one copy, as Withdraw does. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome
 }
 
@@ -31,24 +31,24 @@ type Copy struct {
 	Adopted         bool // it was on the member before the hub took it over
 }
 
-// Copies are those that were found.
+// Copies that were found.
 type Copies struct {
 	Copies []Copy
-	// Notes say what was not looked at, and why.
+	// Notes say which kinds and objects were left out, and why.
 	Notes []string
 }
 
-// PruneIntent is one copy that is to go although no binding says so.
+// PruneIntent is one copy to remove that no binding claims.
 type PruneIntent struct {
 	GVK   schema.GroupVersionKind
 	Owner hubv1.ObjectIdentity
 	// OwnerUID is the UID of the hub object of that name; empty if there is none.
 	OwnerUID types.UID
-	// UID and ResourceVersion are those of the copy as it was shown. Another or a changed object is left alone.
+	// UID and ResourceVersion are those that were shown to the user. Another object, or a changed copy, is left alone.
 	UID             types.UID
 	ResourceVersion string
 	// Source is the state of the hub. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.
 	Source source.State
-	// Policy says what becomes of the copy. One that was adopted is orphaned, whatever it says.
+	// Policy says whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy
 }

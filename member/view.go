@@ -10,15 +10,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Viewer is a connected member as users look at it through the hub. Nothing is changed there. Of single objects only
-// copies of the hub object in question are shown, and by Preview an object that is not Hanse's yet. What is returned is
-// whole: what must not be seen is the caller's to take out.
+// Viewer lets users look at a connected member through the hub. It changes nothing. It returns only the copy of the
+// given hub object, and by Preview an object that is not Hanse's yet. Objects are returned whole: the caller removes
+// the parts that the user must not see.
 type Viewer interface {
-	// View reads the copy of a hub object. The refusal says why there is nothing to show.
+	// View reads the copy of a hub object. The outcome says why there is no copy to show.
 	View(ctx context.Context, in ViewIntent) (live *unstructured.Unstructured, refusal *Outcome)
-	// Preview says what Apply would make of the copy: by a dry run, whatever in.Mode.
+	// Preview returns the result of Apply by a dry run, in every in.Mode.
 	Preview(ctx context.Context, in ApplyIntent) Preview
-	// Children finds what was made for copies, by ownerReferences, down to pods.
+	// Children finds the objects that controllers made for copies, by ownerReferences, down to pods.
 	Children(ctx context.Context, owners []Owner) Children
 }
 
@@ -31,15 +31,15 @@ type ViewIntent struct {
 	ConfirmedUID types.UID
 }
 
-// Preview is one object before and after an apply that did not take place.
+// Preview is one object before and after the dry run of an apply.
 type Preview struct {
-	// Before is nil if there is no copy yet; After is nil if it cannot be said.
+	// Before is nil if there is no copy yet. After is nil if no dry run was possible.
 	Before, After *unstructured.Unstructured
-	// Unadopted is true if Before is not Hanse's. After then says what taking it over would write.
+	// Unadopted is true if Before is not Hanse's. Then After is the object as adopted.
 	Unadopted bool
 	// InSync is true if the copy is as it was last confirmed, and the hub would write the same again.
 	InSync bool
-	// Refused says why the hub would write nothing now, although After says what it would write.
+	// Refused says why the hub would not write After now.
 	Refused *Outcome
 }
 
@@ -50,15 +50,15 @@ type Owner struct {
 	UID       types.UID
 }
 
-// Children are what was found below some owners.
+// Children are the objects found below some owners.
 type Children struct {
 	// Of has the children of each owner that has any, by UID.
 	Of map[types.UID][]Child
-	// Notes say what could not be looked at, and why.
+	// Notes say which kinds could not be read, and why.
 	Notes []string
 }
 
-// Child is one object with an ownerReference, and those that have one to it.
+// Child is one object with an ownerReference, and the objects that it owns.
 type Child struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -66,7 +66,7 @@ type Child struct {
 	Name      string `json:"name"`
 	// Health is empty for a pod, which has a State alone.
 	Health hubv1.Health `json:"health,omitempty"`
-	// State is a few words on how it does, such as "Running 2/2".
+	// State of a pod or workload in a few words, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`
 	Children []Child `json:"children,omitempty"`
 }

@@ -20,11 +20,11 @@ func compileCommand(field string, in *hubv1.CommandOverride) (containerChange, *
 	c.lower = func(_ any, at pointer) ([]action, *fault) {
 		return []action{&operation{op: hubv1.PatchAdd, path: slices.Concat(at, pointer{field}), value: value}}, nil
 	}
-	return c, bounded(f, value)
+	return c, sized(f, value)
 }
 
-// bounded is f, or a fault if the value is too large for one.
-func bounded(f *fault, value any) *fault {
+// sized returns f, or a fault if f is nil and the value is too large.
+func sized(f *fault, value any) *fault {
 	if f != nil {
 		return f
 	}

@@ -169,7 +169,7 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	// The library that writes YAML is not above doubt, and nobody looks at what it makes of a comment in an odd place
 	// before a member has it.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
-		return "", "cannot be written again as it is meant: simplify the text or drop the edit"
+		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
 	return out, ""
 }

@@ -41,7 +41,7 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	c.lower = func(container any, at pointer) ([]action, *fault) {
 		return lowerEnv(container, slices.Concat(at, pointer{"env"}), set, in.Remove)
 	}
-	return c, bounded(f, values)
+	return c, sized(f, values)
 }
 
 // lowerEnv turns names into indexes of the container's list.

@@ -75,7 +75,7 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 		case !r.passing:
 			return found, true
 		default:
-			found.Why = "its expression reads what changes by itself"
+			found.Why = "its expression reads facts that change by themselves"
 		}
 		if !excluded {
 			first, excluded = found, true

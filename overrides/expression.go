@@ -166,7 +166,7 @@ func advice(reason string) string {
 	case "no such key":
 		return adviceMissing
 	case "no such overload", "type conversion error":
-		return "convert what does not go together, such as by int(), double() or string()"
+		return "convert values to one type, such as by int(), double() or string()"
 	case "cost limit exceeded":
 		return "use fewer or smaller loops"
 	}

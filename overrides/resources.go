@@ -32,5 +32,5 @@ func compileResources(in *hubv1.ResourcesOverride) (containerChange, *fault) {
 	c.lower = func(_ any, at pointer) ([]action, *fault) {
 		return []action{&mergeChange{at: at, patch: patch}}, nil
 	}
-	return c, bounded(f, patch)
+	return c, sized(f, patch)
 }

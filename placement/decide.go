@@ -194,7 +194,7 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 }
 
 // wait finds out whether the object is to leave a cluster, or when that may be.
-func (d *Decision) wait(in *Input, c *contender, outage refusal) {
+func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
 		c.stays = stays(in, c, outage)
@@ -216,14 +216,14 @@ type contender struct {
 	keep bool
 	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take
 	// its place.
-	due, stays refusal
+	due, stays cause
 	evict      bool
 	// takenAway is true if a drain takes the object away although no other cluster takes its place.
 	takenAway bool
 	// unselected is true if a filter takes the object away.
 	unselected bool
-	// refusal of a filter, or why the spread left the cluster out.
-	refusal refusal
+	// cause for which a filter or the spread left the cluster out.
+	cause cause
 	*findings
 	// parts and score of the findings, with the built-in scores.
 	parts []Part
@@ -234,7 +234,7 @@ type contender struct {
 }
 
 // open is true if the cluster may get the object, held or not.
-func (c *contender) open() bool { return c.refusal.reason == "" }
+func (c *contender) open() bool { return c.cause.reason == "" }
 
 // pass asks the filters, in order, and is true unless one of them unselects the cluster.
 func (c *contender) pass(in *Input, t *Trace) bool {
@@ -242,15 +242,15 @@ func (c *contender) pass(in *Input, t *Trace) bool {
 	c.parts, c.score = c.findings.parts, c.findings.score
 	for i := range filters {
 		f := &filters[i]
-		r := c.refusals[i]
+		r := c.causes[i]
 		if !f.remembered {
 			r = f.check(in, c.cluster)
 		}
 		t.filter(c.cluster.Name, f.name, r)
-		if r.reason == "" || c.refusal.reason != "" {
+		if r.reason == "" || c.cause.reason != "" {
 			continue
 		}
-		c.refusal, c.unselected = r, f.unselects && !c.keep
+		c.cause, c.unselected = r, f.unselects && !c.keep
 		if t == nil {
 			break
 		}
@@ -259,7 +259,7 @@ func (c *contender) pass(in *Input, t *Trace) bool {
 }
 
 func (d *Decision) add(c *contender) {
-	r := Rejection{Cluster: c.cluster.Name, Reason: c.refusal.reason, Message: c.refusal.message}
+	r := Rejection{Cluster: c.cluster.Name, Reason: c.cause.reason, Message: c.cause.message}
 	if !c.unselected {
 		r.Score = c.score
 	}

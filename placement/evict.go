@@ -73,7 +73,7 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 }
 
 // due says why an object is to leave a cluster that holds it for another one, as soon as one can take it.
-func due(in *Input, c *Cluster) refusal {
+func due(in *Input, c *Cluster) cause {
 	if c.Draining {
 		return draining(in, c)
 	}
@@ -83,26 +83,26 @@ func due(in *Input, c *Cluster) refusal {
 		}
 		limit := in.Placement.limitOf(t)
 		if _, passed := left(t, limit, in.Now); passed {
-			return refusal{hubv1.ReasonEvicted, fmt.Sprintf("taint %s is set since %s and is tolerated for %d s",
+			return cause{hubv1.ReasonEvicted, fmt.Sprintf("taint %s is set since %s and is tolerated for %d s",
 				t.ToString(), t.TimeAdded.UTC().Format(time.RFC3339), max(*limit, 0))}
 		}
 	}
-	return refusal{}
+	return cause{}
 }
 
 // stays says what keeps the object on a cluster that it is to leave; empty if nothing does.
-func stays(in *Input, c *contender, outage refusal) refusal {
+func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
-		return refusal{hubv1.ReasonEvictionHeld, why}
+		return cause{hubv1.ReasonEvictionHeld, why}
 	}
 	if c.due.reason == hubv1.ReasonEvicted {
 		return outage
 	}
-	return refusal{}
+	return cause{}
 }
 
 // outage is why the hub moves nothing from clusters that are away, if so many are that the fault may be its own.
-func outage(in *Input) refusal {
+func outage(in *Input) cause {
 	most := cmp.Or(in.MostAway, DefaultMostAway)
 	away, all := 0, 0
 	for i := range in.Clusters {
@@ -114,13 +114,13 @@ func outage(in *Input) refusal {
 		}
 	}
 	if away*100 <= all*most {
-		return refusal{}
+		return cause{}
 	}
 	share := "half"
 	if most != 50 {
 		share = fmt.Sprintf("%d %%", most)
 	}
-	return refusal{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
+	return cause{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }
 
 // evict marks the clusters that lose the object to others: as many of those that are due as can be replaced, while the
@@ -141,7 +141,7 @@ func (s *spread) evict(all []*contender) {
 
 	before := s.try(all)
 	for _, c := range due {
-		c.stays = refusal{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
+		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
 	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // that one goes in any case
@@ -154,7 +154,7 @@ func (s *spread) evict(all []*contender) {
 	}
 	if s.number == 0 && len(s.constraints) == 0 && len(s.groups) == 0 && !s.divided {
 		for _, c := range due {
-			c.stays = refusal{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so no other cluster can replace this one"}
+			c.stays = cause{hubv1.ReasonWantedEverywhere, "the placement wants the object on every cluster, so no other cluster can replace this one"}
 		}
 		return
 	}

@@ -18,11 +18,11 @@ type filter struct {
 	unselects bool
 	// remembered is true if the answer depends on the placement and the cluster alone.
 	remembered bool
-	check      func(in *Input, c *Cluster) refusal
+	check      func(in *Input, c *Cluster) cause
 }
 
-// refusal is why a filter leaves a cluster out; zero if it does not.
-type refusal struct{ reason, message string }
+// cause says why a cluster is left out, or kept although it should go. It is empty if neither holds.
+type cause struct{ reason, message string }
 
 // filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for
 // which several things speak.
@@ -45,76 +45,76 @@ var filters = []filter{
 	{"served", false, false, notServed},               // it is known not to serve the object's kind at a version at which it may get the object
 }
 
-func leaving(_ *Input, c *Cluster) refusal {
+func leaving(_ *Input, c *Cluster) cause {
 	if !c.Leaving {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonClusterLeaving, "the MemberCluster is being deleted"}
+	return cause{hubv1.ReasonClusterLeaving, "the MemberCluster is being deleted"}
 }
 
-func excluded(in *Input, c *Cluster) refusal {
+func excluded(in *Input, c *Cluster) cause {
 	if !slices.Contains(in.Placement.excludedNames, c.Name) {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonExcluded, fmt.Sprintf("%s is in excludedNames", c.Name)}
+	return cause{hubv1.ReasonExcluded, fmt.Sprintf("%s is in excludedNames", c.Name)}
 }
 
-func notNamed(in *Input, c *Cluster) refusal {
+func notNamed(in *Input, c *Cluster) cause {
 	names := in.Placement.names
 	if len(names) == 0 || slices.Contains(names, c.Name) {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonNotSelected, fmt.Sprintf("name %s is not in %s", c.Name, list(names))}
+	return cause{hubv1.ReasonNotSelected, fmt.Sprintf("name %s is not in %s", c.Name, list(names))}
 }
 
-func labelsDiffer(in *Input, c *Cluster) refusal {
+func labelsDiffer(in *Input, c *Cluster) cause {
 	if why := failing(in.Placement.requirements, c.Labels); why != "" {
-		return refusal{hubv1.ReasonNotSelected, why}
+		return cause{hubv1.ReasonNotSelected, why}
 	}
-	return refusal{}
+	return cause{}
 }
 
 // saidOtherwise leaves out clusters for which the expression is false. One that gives no answer is no false: see
 // foundOtherwise.
-func saidOtherwise(in *Input, c *Cluster) refusal {
+func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
-		return refusal{}
+		return cause{}
 	}
 	if holds, err := e.holds(c); holds || err != nil {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonNotSelected, "expression is false: " + e.values(c)}
+	return cause{hubv1.ReasonNotSelected, "expression is false: " + e.values(c)}
 }
 
-func foundOtherwise(in *Input, c *Cluster) refusal {
+func foundOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil {
-		return refusal{}
+		return cause{}
 	}
 	switch holds, err := e.holds(c); {
 	case err != nil:
-		return refusal{hubv1.ReasonExpressionFailed, "expression fails: " + short(err.Error()) + "; " + e.values(c)}
+		return cause{hubv1.ReasonExpressionFailed, "expression fails: " + short(err.Error()) + "; " + e.values(c)}
 	case !holds && !e.said:
-		return refusal{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
+		return cause{hubv1.ReasonExpressionFalse, "expression is false: " + e.values(c)}
 	}
-	return refusal{}
+	return cause{}
 }
 
-func excludedByRule(in *Input, c *Cluster) refusal {
+func excludedByRule(in *Input, c *Cluster) cause {
 	x, yes := in.Excluded[c.Name]
 	if !yes || x.Passing {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonExcludedByOverride, "excluded by " + x.Rule}
+	return cause{hubv1.ReasonExcludedByOverride, "excluded by " + x.Rule}
 }
 
-func excludedNow(in *Input, c *Cluster) refusal {
+func excludedNow(in *Input, c *Cluster) cause {
 	x, yes := in.Excluded[c.Name]
 	if !yes || !x.Passing {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonExcludedByOverride, "excluded for now by " + x.Rule + ": " + x.Why}
+	return cause{hubv1.ReasonExcludedByOverride, "excluded for now by " + x.Rule + ": " + x.Why}
 }
 
 func short(text string) string {
@@ -128,7 +128,7 @@ func short(text string) string {
 
 // noExecute leaves the hub's own taint to due: whose cluster is away loses the object to others only. What is tolerated
 // for a time lets no new object come, which would have to go again.
-func noExecute(in *Input, c *Cluster) refusal {
+func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
 			continue
@@ -142,13 +142,13 @@ func noExecute(in *Input, c *Cluster) refusal {
 		}
 		there := in.Held[c.Name] || in.Evicting[c.Name]
 		if _, passed := left(t, limit, in.Now); passed || !there {
-			return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is tolerated for %d s only", t.ToString(), max(*limit, 0))}
+			return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is tolerated for %d s only", t.ToString(), max(*limit, 0))}
 		}
 	}
-	return refusal{}
+	return cause{}
 }
 
-func noSchedule(in *Input, c *Cluster) refusal {
+func noSchedule(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoSchedule {
 			continue
@@ -157,11 +157,11 @@ func noSchedule(in *Input, c *Cluster) refusal {
 			return notTolerated(t)
 		}
 	}
-	return refusal{}
+	return cause{}
 }
 
-func notTolerated(t corev1.Taint) refusal {
-	return refusal{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
+func notTolerated(t corev1.Taint) cause {
+	return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
 // tolerates follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match
@@ -179,54 +179,54 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-func topologyMissing(in *Input, c *Cluster) refusal {
+func topologyMissing(in *Input, c *Cluster) cause {
 	for _, t := range in.Placement.constraints {
 		if !t.anyway && c.Labels[t.key] == "" {
-			return refusal{hubv1.ReasonTopologyMissing, subject(t.key) + " is not set, and topologySpreadConstraints need it"}
+			return cause{hubv1.ReasonTopologyMissing, subject(t.key) + " is not set, and topologySpreadConstraints need it"}
 		}
 	}
-	return refusal{}
+	return cause{}
 }
 
-func notAllowed(_ *Input, c *Cluster) refusal {
+func notAllowed(_ *Input, c *Cluster) cause {
 	if c.NamespaceAllowed {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces do not include the object's namespace"}
+	return cause{hubv1.ReasonNamespaceNotAllowed, "the cluster's allowedNamespaces do not include the object's namespace"}
 }
 
-func unschedulable(_ *Input, c *Cluster) refusal {
+func unschedulable(_ *Input, c *Cluster) cause {
 	if !c.Unschedulable {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"}
+	return cause{hubv1.ReasonUnschedulable, "the cluster is marked unschedulable"}
 }
 
-func draining(_ *Input, c *Cluster) refusal {
+func draining(_ *Input, c *Cluster) cause {
 	if !c.Draining {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonDraining, "the cluster is being drained"}
+	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
 // notServed knows only what the cluster has answered: as long as it was not asked at all, a kind may be served.
-func notServed(in *Input, c *Cluster) refusal {
+func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]
 	switch {
 	case !known && c.ServedInFull:
-		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not reported yet whether it serves %s", kind)}
+		return cause{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster has not reported yet whether it serves %s", kind)}
 	case !known || in.Object.CopyVersion(versions) != "":
-		return refusal{}
+		return cause{}
 	case len(versions) == 0:
-		return refusal{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster does not serve %s", kind)}
+		return cause{hubv1.ReasonKindNotServed, fmt.Sprintf("the cluster does not serve %s", kind)}
 	}
-	return refusal{hubv1.ReasonVersionNotServed, fmt.Sprintf("the cluster serves %s at %s, not at %s", kind, list(versions), in.Object.GVK.Version)}
+	return cause{hubv1.ReasonVersionNotServed, fmt.Sprintf("the cluster serves %s at %s, not at %s", kind, list(versions), in.Object.GVK.Version)}
 }
 
-func notReady(_ *Input, c *Cluster) refusal {
+func notReady(_ *Input, c *Cluster) cause {
 	if c.Ready {
-		return refusal{}
+		return cause{}
 	}
-	return refusal{hubv1.ReasonClusterNotReady, "the cluster is not Ready"}
+	return cause{hubv1.ReasonClusterNotReady, "the cluster is not Ready"}
 }

@@ -22,8 +22,8 @@ const untoleratedWish = -100
 // findings are what depends on the placement and one cluster alone.
 type findings struct {
 	revision string
-	refusals []refusal // by filter; zero for filters that are not remembered
-	parts    []Part    // of the score, but the built-in ones
+	causes   []cause // by filter; zero for filters that are not remembered
+	parts    []Part  // of the score, but the built-in ones
 	score    int64
 	domains  []string // by constraint
 	groups   []bool   // whether it is in each
@@ -36,10 +36,10 @@ func (c *Compiled) find(in *Input, cl *Cluster) *findings {
 			return known.(*findings)
 		}
 	}
-	f := &findings{revision: cl.Revision, refusals: make([]refusal, len(filters))}
+	f := &findings{revision: cl.Revision, causes: make([]cause, len(filters))}
 	for i, filter := range filters {
 		if filter.remembered {
-			f.refusals[i] = filter.check(in, cl)
+			f.causes[i] = filter.check(in, cl)
 		}
 	}
 	c.prefer(f, cl)

@@ -38,16 +38,16 @@ func (s *spread) choose(selected []*contender) {
 		switch {
 		case c.chosen:
 		case c.evict, c.takenAway:
-			c.refusal = c.due
+			c.cause = c.due
 		case group >= 0 && !c.groups[group]:
 			if eligible(c) {
-				c.refusal = refusal{hubv1.ReasonOtherAffinityGroup, "affinity group " + s.decision.Group + " holds the object"}
+				c.cause = cause{hubv1.ReasonOtherAffinityGroup, "affinity group " + s.decision.Group + " holds the object"}
 			}
 		case eligible(c):
-			c.refusal = a.refusal(c)
+			c.cause = a.cause(c)
 		}
 		if c.held && !c.chosen {
-			s.trace.step("Drop", c.cluster.Name, "%s", c.refusal.message)
+			s.trace.step("Drop", c.cluster.Name, "%s", c.cause.message)
 		}
 	}
 }
@@ -163,16 +163,16 @@ func (s *spread) undo(all []*contender) {
 
 // restore keeps the clusters of before.
 func (s *spread) restore(all []*contender, a *attempt) {
-	why := refusal{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
+	why := cause{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
 		switch {
 		case c.evict, c.takenAway:
-			c.refusal = c.due
+			c.cause = c.due
 		case c.held:
 			c.chosen = true
 			s.trace.step("Restore", c.cluster.Name, "it holds the object, and the spread cannot be satisfied")
 		case c.open():
-			c.chosen, c.refusal = false, why
+			c.chosen, c.cause = false, why
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (a *attempt) keep(kept []*contender) {
 				d.add(domain)
 			}
 		}
-		a.trace.step("Keep", c.cluster.Name, "its removal waits: %s", c.refusal.message)
+		a.trace.step("Keep", c.cluster.Name, "its removal waits: %s", c.cause.message)
 	}
 }
 
@@ -348,15 +348,15 @@ func (a *attempt) breaks() bool {
 	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
 }
 
-// refusal says why a candidate was not chosen.
-func (a *attempt) refusal(c *contender) refusal {
+// cause says why a candidate was not chosen.
+func (a *attempt) cause(c *contender) cause {
 	if a.number > 0 && a.chosen >= a.number {
-		return refusal{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}
+		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}
 	}
 	for i, d := range a.domains {
 		if d.bars(c.domains[i], rules{skew: true, wishes: a.number == 0}) {
-			return refusal{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
+			return cause{hubv1.ReasonSpreadConstraint, d.why(c.domains[i])}
 		}
 	}
-	return refusal{hubv1.ReasonNotChosen, "other clusters come first"}
+	return cause{hubv1.ReasonNotChosen, "other clusters come first"}
 }

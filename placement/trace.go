@@ -31,7 +31,7 @@ type Step struct {
 	Why     string
 }
 
-func (t *Trace) filter(cluster, name string, r refusal) {
+func (t *Trace) filter(cluster, name string, r cause) {
 	if t == nil {
 		return
 	}

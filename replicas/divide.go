@@ -57,7 +57,7 @@ func Divide(in Input) (Division, error) {
 	if !known {
 		return Division{}, fmt.Errorf("dividing replicas: unknown way to divide %q", in.By)
 	}
-	total := bounded(in.Total)
+	total := clamp(in.Total)
 	out := Division{Shares: make(map[string]int64, len(in.Clusters))}
 	var open []slot
 	for _, c := range in.Clusters {
@@ -116,14 +116,14 @@ type slot struct {
 }
 
 func slotOf(c Cluster, by hubv1.DivideBy) slot {
-	s := slot{name: c.Name, weight: bounded(c.Weight), least: bounded(c.Min), most: bounded(c.Max)}
+	s := slot{name: c.Name, weight: clamp(c.Weight), least: clamp(c.Min), most: clamp(c.Max)}
 	s.lo, s.hi = s.least, s.most
 	if c.Held != nil {
-		s.held = bounded(*c.Held)
+		s.held = clamp(*c.Held)
 	}
 	switch by {
 	case hubv1.DivideByCapacity, hubv1.DivideByPack:
-		s.weight = bounded(c.Room)
+		s.weight = clamp(c.Room)
 		s.hi = min(s.hi, s.weight)
 	}
 	s.lo = min(s.lo, s.hi)
@@ -131,7 +131,7 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 	return s
 }
 
-func bounded(n int64) int64 { return max(0, min(n, Unlimited)) }
+func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
 // stays says whether the held shares divide the total as they are, within the stated bounds. A cluster that has no
 // share waits for one.

@@ -114,7 +114,7 @@ func TestKubeFedKeepsItsPromisesForNumbersOfAnySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawLargeInput(t)
 		got := mustDivide(t, in)
-		total := bounded(in.Total)
+		total := clamp(in.Total)
 		sum, kept, open := int64(0), int64(0), false
 		for _, c := range in.Clusters {
 			s := slotOf(c, in.By)

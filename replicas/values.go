@@ -45,7 +45,7 @@ func parallelism(binding *hubv1.BindingSpec, cluster string, template *unstructu
 	for _, t := range binding.Clusters {
 		counts := t.State == hubv1.TargetPresent || t.Name == cluster // one whose place others take goes on with what it had
 		if counts && t.Replicas != nil && *t.Replicas > 0 {
-			n := bounded(int64(*t.Replicas))
+			n := clamp(int64(*t.Replicas))
 			working = append(working, slot{name: t.Name, weight: n, lo: 1, hi: n})
 		}
 	}

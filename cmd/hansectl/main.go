@@ -35,7 +35,7 @@ func main() {
 	}
 	switch {
 	case interrupted && errors.Is(err, context.Canceled):
-		fmt.Fprintf(os.Stderr, "%s: interrupted; what was done so far stays\n", name)
+		fmt.Fprintf(os.Stderr, "%s: interrupted; changes made so far stay\n", name)
 	case err.Error() != "":
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
 		if advice := command.Advice(err); advice != "" {

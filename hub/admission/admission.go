@@ -2,7 +2,7 @@
 // its author.
 //
 //   - The author must have the rights on the hub that the policy exercises in the author's name (rights.go). The rights
-//     are checked first, so that a user without rights causes no other work. hub/turns limits the reviews of one author
+//     are checked first, so that a user without rights causes no other work. hub/slots limits the reviews of one author
 //     and of one namespace.
 //   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
@@ -40,7 +40,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/guard"
-	"github.com/hanse-dev/hanse/hub/turns"
+	"github.com/hanse-dev/hanse/hub/slots"
 	"github.com/hanse-dev/hanse/member/openapi"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -91,15 +91,15 @@ type Options struct {
 // Reviewer reviews policies.
 type Reviewer struct {
 	options   Options
-	turns     *turns.Turns
-	forecasts *turns.Turns
+	slots     *slots.Slots
+	forecasts *slots.Slots
 }
 
 var _ admission.Handler = &Reviewer{}
 
 // New returns a Reviewer.
 func New(o Options) *Reviewer {
-	return &Reviewer{options: o, turns: turns.New(atOnce), forecasts: turns.New(forecastsAtOnce)}
+	return &Reviewer{options: o, slots: slots.New(atOnce), forecasts: slots.New(forecastsAtOnce)}
 }
 
 // refusal is the reason for which a policy is refused. The author reads its text.
@@ -122,7 +122,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
 	defer cancel()
-	giveBack, ok := r.turns.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
+	giveBack, ok := r.slots.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
 	if !ok {
 		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are under review: try again"))
 	}
@@ -141,12 +141,12 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 }
 
 // parties are the author and, for a namespaced policy, its namespace.
-func parties(user, namespace string) []turns.Party {
-	author := turns.Party{Name: "user/" + user, Most: ofAuthor}
+func parties(user, namespace string) []slots.Party {
+	author := slots.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {
-		return []turns.Party{author}
+		return []slots.Party{author}
 	}
-	return []turns.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
+	return []slots.Party{author, {Name: "namespace/" + namespace, Most: ofNamespace}}
 }
 
 func (r *Reviewer) review(ctx context.Context, policy client.Object, who author) ([]string, error) {

@@ -360,7 +360,7 @@ func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	if hubv1.IsSecret(gk) {
 		literals = nil
 	}
-	return f.Told(literals).String()
+	return f.Redacted(literals).String()
 }
 
 // literally compares the literal values of the rules with the schema of a selected kind, if no object of the kind was

@@ -1,5 +1,5 @@
-// Package catalog knows the hub's CustomResourceDefinitions: of each kind that anybody asks about, the parts that
-// decide how its objects are read.
+// Package catalog knows the hub's CustomResourceDefinitions. Of each requested kind, it keeps the parts that decide how
+// its objects are read.
 //
 //   - A definition is read when its kind is first asked about, uncached: one may have a megabyte, and an informer would
 //     keep all of them whole.
@@ -7,7 +7,7 @@
 //     at once; nothing expires.
 //   - While the API server cannot be asked, the last answer holds.
 //
-// It is not decided here what a definition means for a status: see packages member/health and hub/rollup.
+// Packages member/health and hub/rollup decide what a definition means for a status.
 package catalog
 
 import (
@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member/health"
 )
 
@@ -45,7 +46,7 @@ type Catalog struct {
 	kinds map[schema.GroupKind]*entry
 }
 
-// entry is what is known of one kind. Its fields are guarded by Catalog.mu, but for reading.
+// entry has the definition of one kind. Its fields are guarded by Catalog.mu, but for reading.
 type entry struct {
 	reading sync.Mutex // held by the caller who asks the API server
 
@@ -61,8 +62,8 @@ func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
 	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
 }
 
-// OnChange sets the function that is told of a definition that was read before and has changed since. before or after
-// is nil if there was or is no definition. It is called from a goroutine of its own. To be called before Watch.
+// OnChange sets the function to call when a definition that was read before has changed. before or after is nil if
+// there was or is no definition. It is called from a goroutine of its own. To be called before Watch.
 func (c *Catalog) OnChange(f func(kind schema.GroupKind, before, after *Definition)) { c.onChange = f }
 
 // Watch follows the metadata of all definitions.
@@ -76,12 +77,7 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { c.see(ctx, o, false) },
 		UpdateFunc: func(_, o any) { c.see(ctx, o, false) },
-		DeleteFunc: func(o any) {
-			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = tombstone.Obj
-			}
-			c.see(ctx, o, true)
-		},
+		DeleteFunc: func(o any) { c.see(ctx, scopes.Last(o), true) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)
@@ -107,7 +103,7 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	}
 }
 
-// Known answers from memory: nil if the kind has no definition, or was never asked about.
+// Known returns the definition from memory: nil if the kind has none, or was never requested.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +142,7 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	return fresh, nil
 }
 
-// Conventions are how the status of a kind's objects is read, from memory: empty for a kind that was never asked about.
+// Conventions by which the status of a kind's objects is read, from memory: empty for a kind that was never requested.
 // A path that a member's objects do not have says nothing of them.
 func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)

@@ -2,15 +2,16 @@
 // Prometheus the hub whose metrics it reads; and the path by which the hub knows who may ask (path.go).
 //
 // The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the
-// webhooks of one ValidatingWebhookConfiguration. Every replica looks at both again and again and puts right what is
-// missing, so that no replica waits for another one; where two write at the same time, the later one is refused and
-// reads what the first wrote.
-//   - The CA signs one certificate, and its key is thrown away: nobody can sign another one with what is in the Secret.
+// webhooks of one ValidatingWebhookConfiguration. Every replica checks both regularly and corrects what is missing, so
+// that no replica waits for another one; where two write at the same time, the later one is refused and reads what the
+// first wrote.
+//   - The CA signs one certificate, and its key is discarded: no other certificate can be signed with the content of
+//     the Secret.
 //   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for
 //     as long as that lasts. So a replica may serve the old one for a while, and nothing has to happen at the same
 //     moment.
-//   - A certificate is served only when its CA is in the configuration. Without a configuration nobody calls, and it is
-//     served at once: who deletes it, to be rid of a webhook in the way, keeps hubs that start.
+//   - A certificate is served only when its CA is in the configuration. Without a configuration no server calls, and it
+//     is served at once: a user may delete the configuration of a failing webhook, and hubs still start.
 //
 // Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads
 // every webhook configuration, keeps all Secrets of the namespace once more and ends the process when the file does not
@@ -133,7 +134,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Secret and the configuration once and puts right what is missing.
+// Look reads the Secret and the configuration once, and creates missing parts.
 func (k *Keeper) Look(ctx context.Context) error {
 	var secret corev1.Secret
 	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
@@ -243,7 +244,7 @@ func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// serve makes the certificate and the path those that are served.
+// serve starts to serve the certificate and the path.
 func (k *Keeper) serve(data map[string][]byte) error {
 	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) {
 		return nil

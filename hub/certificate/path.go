@@ -30,7 +30,7 @@ func (k *Keeper) path(data map[string][]byte) string {
 	return k.options.Path + "/" + string(data[pathKey])
 }
 
-// Guard answers 404 to whoever does not call by the path with the random part.
+// Guard answers 404 to requests without the random part in the path.
 func (k *Keeper) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := k.serving.Load()

@@ -1,10 +1,10 @@
 // Package changes tells the parts of the hub what changed in the hub's own bindings, policies, clusters and namespaces.
 //
-// Each kind has one informer handler. It compares an object before and after an event once, and tells the change to all
-// who asked for one of the parts that changed. They are told one after the other, in the order in which they asked, so
-// none of them may wait. Every replica tells from its start on, whether it leads or not.
+// Each kind has one informer handler. It compares an object before and after an event once, and calls the functions that
+// are registered for one of the changed parts, one after the other, in the order of their registration. So no function
+// may wait. Every replica does so from its start on, whether it leads or not.
 //
-// Package hub says who asks for what. It is not decided here what a change means for anybody.
+// Package hub registers the functions. Each of them decides what a change means for it.
 package changes
 
 import (
@@ -28,7 +28,7 @@ type Change[T client.Object] struct {
 	Before, After T
 	// Initial is true for an addition of the first list, which is no news.
 	Initial bool
-	// Parts are those that changed.
+	// Parts that changed.
 	Parts Parts
 }
 
@@ -50,7 +50,7 @@ type Feed struct {
 	Namespaces       *Kind[*corev1.Namespace]
 }
 
-// NewFeed returns a Feed for which nobody has asked.
+// NewFeed returns a Feed without functions.
 func NewFeed() *Feed {
 	return &Feed{
 		Bindings: &Kind[hubv1.BindingObject]{
@@ -67,7 +67,7 @@ func NewFeed() *Feed {
 	}
 }
 
-// Watch begins to tell. All who ask have asked by then. A kind for which nobody has asked is not watched.
+// Watch starts the informers. All functions are registered by then. A kind without a function is not watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
 		f.Bindings.watch, f.Placements.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
@@ -85,8 +85,8 @@ type Kind[T client.Object] struct {
 	compare func(before, after T) Parts
 	asked   []asked[T]
 
-	mu   sync.Mutex
-	told []toolscache.InformerSynced // one for each of kinds
+	mu     sync.Mutex
+	listed []toolscache.InformerSynced // one for each of kinds
 }
 
 type asked[T client.Object] struct {
@@ -94,26 +94,26 @@ type asked[T client.Object] struct {
 	f     func(context.Context, Change[T])
 }
 
-// On registers a function that is told of changes of these parts. To be called before Watch.
+// On registers a function to call for changes of these parts. To be called before Watch.
 func (k *Kind[T]) On(parts Parts, f func(context.Context, Change[T])) {
 	k.asked = append(k.asked, asked[T]{parts, f})
 }
 
-// Told is true once the first list was told.
-func (k *Kind[T]) Told() bool {
+// Listed is true once the functions have got the objects of the first lists.
+func (k *Kind[T]) Listed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, told := range k.told {
-		if !told() {
+	for _, listed := range k.listed {
+		if !listed() {
 			return false
 		}
 	}
-	return len(k.told) == len(k.kinds)
+	return len(k.listed) == len(k.kinds)
 }
 
-// Await waits until the first list was told. It is false if ctx ends before.
+// Await waits until Listed. It is false if ctx ends before.
 func (k *Kind[T]) Await(ctx context.Context) bool {
-	return toolscache.WaitForCacheSync(ctx.Done(), k.Told)
+	return toolscache.WaitForCacheSync(ctx.Done(), k.Listed)
 }
 
 func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
@@ -130,7 +130,7 @@ func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
 			return fmt.Errorf("watching %T on the hub: %w", kind, err)
 		}
 		k.mu.Lock()
-		k.told = append(k.told, registration.HasSynced)
+		k.listed = append(k.listed, registration.HasSynced)
 		k.mu.Unlock()
 	}
 	return nil

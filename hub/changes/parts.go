@@ -34,11 +34,11 @@ const (
 	Settings
 	// Readiness is the status and the reason of a cluster's condition Ready.
 	Readiness
-	// Facts of a cluster are those that override policies read.
+	// Facts of a cluster, which override policies read.
 	Facts
 	// Served are the API versions of each kind that a cluster serves.
 	Served
-	// AllowedNamespaces are those that a cluster allows.
+	// AllowedNamespaces of a cluster.
 	AllowedNamespaces
 	// Region of a cluster.
 	Region

@@ -19,10 +19,10 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if that is due. known is false if there is no outcome now: another event will come, or the next
-// try after the time in the outcome.
+// apply writes the copy if a write is due. known is false if there is no outcome now, because another event will come,
+// or because the next try is after the time in the outcome.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: of an object that changes now it is the older one
+	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the older content
 	template, ok := r.template()
 	if !ok {
 		return o, false
@@ -51,14 +51,15 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	return o, known
 }
 
-// wants returns what the cluster shall hold of the hub object. template is nil if the object is not known.
+// wants returns the wanted copy for the cluster. template is nil if the hub object is not known.
 func (r *run) wants(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
 	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
 	r.hubGVK = o.GVK
 	return hubv1.Wanted(*r.target, o), err
 }
 
-// bring compares the manifest with what is there and writes it, or as much of it as the cluster has fields for.
+// bring compares the manifest with the observed copy and writes it, without the fields that the cluster lacks if the
+// placement allows that.
 func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o member.Outcome, known bool) {
 	fitting, unserved := r.cluster.Fit(ctx, manifest)
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
@@ -81,8 +82,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template is the hub object, if this binding speaks of it as it is now; otherwise hub/schedule decides what that
-// means.
+// template returns the hub object if the binding was decided for it as it is now. Otherwise hub/schedule decides first.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -91,7 +91,7 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
 }
 
-// forbidden says why nothing is ever written to this cluster for this object, if that is so.
+// forbidden returns the outcome for an object that must never be written to this cluster, else nil.
 func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
@@ -101,29 +101,29 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	}
 	if allowed, err := r.mcl.Spec.AllowedNamespaces.Allows(r.object.Namespace, r.namespaceLabels); err != nil || !allowed {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonNamespaceNotAllowed,
-			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; what runs there stays", r.target.Name, r.object.Namespace), true
+			"spec.allowedNamespaces of MemberCluster %s does not allow namespace %s; the copy on the cluster stays", r.target.Name, r.object.Namespace), true
 	}
 	return member.Outcome{}, false
 }
 
-// wanted is what the cluster shall hold, and what it was last known to hold.
+// wanted is the copy that the cluster shall hold, and the last known facts about the copy that it holds.
 type wanted struct {
 	manifest *unstructured.Unstructured
 	digest   string
 	record   record
 	lastConfirmed
 
-	// observed is set by compare: the version of a copy that nothing speaks against writing on, see member.ApplyIntent.
+	// observed is set by compare: the version at which the copy may be written without a read, see member.ApplyIntent.
 	observed string
-	// unknown is set by compare: nothing was observed, and no try has told of anything there.
+	// unknown is set by compare: no watch and no try has shown an object of this name.
 	unknown bool
-	// keepAway says that a copy that is gone is not made anew.
+	// keepAway means that a missing copy is not created again.
 	keepAway bool
-	// wait is set by compare: the first list of the kind is awaited rather than each object asked for.
+	// wait is set by compare: the run waits for the first list of the kind instead of reading each object.
 	wait bool
 }
 
-// lastConfirmed is the copy when it was last known to be as wanted.
+// lastConfirmed describes the copy when it last equalled the wanted one.
 type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
@@ -132,7 +132,7 @@ type lastConfirmed struct {
 	noteReason, note string
 }
 
-// want gathers what is wanted and makes sure that the kind is watched on the cluster.
+// want returns the wanted copy, and watches its kind on the cluster.
 func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
@@ -151,7 +151,7 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	return w
 }
 
-// watch makes sure that the kind, and no other, is watched on the cluster for this binding.
+// watch watches the kind, and no other, on the cluster for this binding.
 func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 	if rec.gvk != gvk {
 		if rec.gvk.Kind != "" {
@@ -196,7 +196,7 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	}
 	if unlisted := !seen.found && !seen.synced; unlisted && held {
 		if wait := r.queue.records.listWait(w.record.gvk); wait > 0 {
-			w.wait = true // it was in order before this start
+			w.wait = true // it was as wanted before this process started
 			return member.Outcome{Retry: member.RetryAfter, After: wait}, false, false
 		}
 	}
@@ -209,8 +209,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait is how long the watch may still take to show our own write. It is not positive if no write is awaited, or
-// if the time is over: then the cluster is asked, because one that was restored from a backup never shows the write.
+// watchWait is how long the watch may still take to show our own write; zero or less if no write is awaited or the time
+// is over. Then the cluster is asked, because a cluster that was restored from a backup never shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -220,7 +220,7 @@ func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	return pace.AnswerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
-// write applies the manifest, unless that is suspended or would be another round of a fight.
+// write applies the manifest, unless writes are suspended or the contested field must wait.
 func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
@@ -281,8 +281,8 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 	return in
 }
 
-// leftHere is the copy that the hub left on this cluster: by a withdrawal that the binding tells of, or by one that
-// this process made just now.
+// leftHere is the copy that the hub orphaned on this cluster, by the binding's status or by a recent withdrawal of this
+// process.
 func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	if just := w.record.last.Orphaned; just != nil {
 		return just
@@ -293,14 +293,14 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes are the reasons of an outcome that hold as long as nothing changes, although the object is applied.
+// notes are reasons of successful outcomes that stay in the row until something changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
 	if over.Path == "" {
-		return "somebody keeps deleting the copy or its marks; it is put back every 30 s: stop who does that, or take the cluster out of the placement"
+		return "the copy or Hanse's annotations on it are removed again and again; the hub restores them every 30 s: stop the client that removes them, or exclude the cluster in the placement"
 	}
-	return fmt.Sprintf("%s keeps changing %s; it is put back every 30 s: stop one of the two, or leave the field out of the hub object", over.Manager, over.Path)
+	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
 // done records a successful outcome, so that the next run knows the copy before the watch shows it.
@@ -309,14 +309,15 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
 		rec.last.Wrote, rec.last.Drifted = false, nil
 	} else {
-		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // which is not yet taken back
+		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // which is not adopted again yet
 	}
 	rec.withdrawn, rec.withdrawing = nil, false
 	r.queue.records.set(r.key, rec)
 	return o
 }
 
-// paused reports whether the member's admin has paused writes to the copy. The answer to an apply says until when.
+// paused reports whether the member's admin has paused writes to the copy. The answer to an apply has the end of the
+// pause.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
 // settled reports whether the copy is as wanted, so that no call is needed.
@@ -338,7 +339,7 @@ func orDefault[T ~string](v, unset T) T {
 	return v
 }
 
-// podSecurity are the labels of a hub namespace that a namespace made on demand takes along.
+// podSecurity returns the labels of a hub namespace that a namespace made on demand gets, too.
 func podSecurity(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	maps.DeleteFunc(out, func(k, _ string) bool { return !strings.HasPrefix(k, "pod-security.kubernetes.io/") })

@@ -1,9 +1,9 @@
-// Package dispatch brings each binding's decision to its members: it renders the manifest, applies or withdraws it
-// through the door of package member, and hands the outcome on. It decides nothing and writes nothing to the hub.
+// Package dispatch carries out each binding's decision on the members: it renders the manifest, applies or withdraws
+// the copy through package member, and passes the outcome on. It makes no decision and writes nothing to the hub.
 //
-// Every member has a queue and workers of its own, made when the member is engaged and ended with its link, so that a
-// slow, hung or throttling member costs its own rows only. A key is a binding; an event carries nothing else, and each
-// run reads everything again.
+// Every member has a queue and workers of its own, from Engage until its link ends, so that a slow, hung or throttling
+// member delays its own rows only. A key is a binding; an event carries nothing else, and each run reads everything
+// again.
 //
 // Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
 // rest. Withdrawals go in the opposite order. A change overtakes a replay.
@@ -11,13 +11,13 @@
 // The mechanisms, each in a file of its own:
 //   - order: priorities of keys, and ranks of kinds;
 //   - gate: how many keys are at work, and which are held;
-//   - limit: the number of calls that a member takes, by its latency and failures, closed while it fails all of them;
+//   - limit: the number of calls of a member at a time, by its latency and failures; it is closed while all calls fail;
 //   - hold: keys that wait for one trial at a time, of a closed limit or of a namespace;
-//   - retry: the next try of one key;
+//   - retry: the time of a key's next try;
 //   - wake: events of copies that repeat our own write;
 //   - fights: corrections of a field that another controller keeps changing.
 //
-// A member that is away has no queue: hub/report writes its rows, and all its keys are queued anew when it is back.
+// A member that is away has no queue: hub/report writes its rows, and all its keys are queued again when it is back.
 package dispatch
 
 import (
@@ -43,8 +43,7 @@ import (
 type Templates interface {
 	// Get returns the hub object; it is shared and must not be changed.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content is the same number as long as nothing but the status of the hub object changes; 0 if there is no such
-	// object.
+	// Content is a number that changes with every part of the hub object but its status; 0 if there is no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
@@ -54,11 +53,11 @@ type Recorder interface {
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs are those of the hub, by which copies are judged that a later state of it wrote.
+// Epochs of the hub, by which it recognises copies that a later state of it wrote.
 type Epochs interface {
-	// Current returns the epochs that are known.
+	// Current returns the known epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 	// Use returns the epochs for a write to a member, and appends one first if this process has none of its own.
 	Use(ctx context.Context) source.Epochs
@@ -74,16 +73,16 @@ type Options struct {
 	Fleet     member.Fleet
 	Templates Templates
 	Recorder  Recorder
-	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known. Default:
-	// at that of the template alone.
+	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not known.
+	// Default: the version of the template alone.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 	// Key is that of the digests of Secrets.
 	Key canonical.Key
-	// Misfits are the values in a manifest that the hub's schema of its kind does not take. Default: nothing is found.
+	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: it finds none.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
-	// Epochs of the hub. Default: copies get no mark, and none is judged by it.
+	// Epochs of the hub. Default: copies get no mark, and marks are not checked.
 	Epochs Epochs
 	// Workers per member. Default 8.
 	Workers int
@@ -128,8 +127,8 @@ func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstru
 	return hubv1.HubObjectOf(ref, template), nil
 }
 
-// Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx.
-// A queue that an earlier link left behind ends when that link's context does, and the new one begins then.
+// Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx. The
+// queue of an earlier link ends with that link's context; the new queue begins after it.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
@@ -152,7 +151,7 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// Resume lets a member whose link is back go on at once with all its keys.
+// Resume queues all keys of a member whose link is back.
 func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	if q := d.queue(cluster); q != nil {
 		q.gate.resume()

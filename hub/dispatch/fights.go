@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fightRounds corrections of a field are a fight, if they came faster than once in calm. Then the field is put back at
-// most once in calm.
+// fightRounds corrections of a field, faster than one in calm, are a fight. From then on the field is restored at most
+// once in calm.
 const fightRounds = 4
 
 // fights counts how often a copy had to be corrected, so that two controllers that want different values do not write
@@ -45,8 +45,8 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// of returns the fight over a copy, if there is one: the field, and how long the next correction has to wait. A fight
-// lasts until its corrections are old, also when the next one need not wait any more.
+// of returns the fight over a copy, if there is one: the field, and the wait until the next correction. A fight lasts
+// until its corrections are old, even if the next one need not wait.
 func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,17 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
-
-// freshFor is how long ago an uncached read of a binding may have begun that a withdrawal relies on.
-const freshFor = time.Second
 
 // freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued
 // together for all members.
 //
-// What a shared read shows is never older than the decision that a run acts on, because an older generation than the
-// cached one is not taken. What it may miss is a change of the last second that the cache does not show either. A read
-// for each member alone has the same gap, between its answer and the member's.
+// A shared read is never older than the decision that a run acts on, because a generation older than the cached one is
+// not accepted. It may miss a change of the last second that the cache does not show either. A read for each member has
+// the same gap, between its answer and the member's.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -57,26 +55,26 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 			return nil, ctx.Err()
 		}
 		if r.err == nil && r.binding.GetUID() == cached.GetUID() && r.binding.GetGeneration() >= cached.GetGeneration() &&
-			f.clock.Since(r.begun) < freshFor {
+			f.clock.Since(r.begun) < pace.FreshFor {
 			return r.binding, nil
 		}
 		useless = r
 	}
 }
 
-// join returns a read of the binding that may still be relied on and is not the useless one. If there is none, the
-// caller makes the read that is returned, and others wait for it. Reads that nobody may rely on any more are forgotten.
+// join returns a read of the binding that is fresh and not the useless one. If there is none, the caller must make the
+// returned read, and others wait for it. Old reads are dropped.
 func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r := f.reads[key]; r != nil && r != useless && f.clock.Since(r.begun) < freshFor {
+	if r := f.reads[key]; r != nil && r != useless && f.clock.Since(r.begun) < pace.FreshFor {
 		return r, false
 	}
 	r = &freshRead{begun: f.clock.Now(), done: make(chan struct{}), binding: hubv1.NewBinding(key)}
-	if f.clock.Since(f.swept) >= freshFor {
+	if f.clock.Since(f.swept) >= pace.FreshFor {
 		f.swept = r.begun
 		for k, old := range f.reads {
-			if f.clock.Since(old.begun) >= freshFor {
+			if f.clock.Since(old.begun) >= pace.FreshFor {
 				delete(f.reads, k)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // servedBinding is an API server with one binding.
@@ -60,11 +61,11 @@ func TestAnUncachedReadIsShared(t *testing.T) {
 		asked  int
 	}{
 		"by the members of one decision":           {cached: cachedBinding("a", 2), asked: 1},
-		"not for long":                             {later: freshFor, cached: cachedBinding("a", 2), asked: 2},
+		"not for long":                             {later: pace.FreshFor, cached: cachedBinding("a", 2), asked: 2},
 		"not by who knows of a newer decision":     {change: func(s *servedBinding) { s.generation = 3 }, cached: cachedBinding("a", 3), asked: 2},
 		"not by who means another binding":         {change: func(s *servedBinding) { s.uid = "b" }, cached: cachedBinding("b", 1), asked: 2},
 		"by who has not seen the newest one, too":  {cached: cachedBinding("a", 1), asked: 1},
-		"and what comes after shows what was read": {later: freshFor / 2, change: func(s *servedBinding) { s.generation = 3 }, cached: cachedBinding("a", 2), asked: 1},
+		"and what comes after shows what was read": {later: pace.FreshFor / 2, change: func(s *servedBinding) { s.generation = 3 }, cached: cachedBinding("a", 2), asked: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestReadsThatNobodyMayRelyOnAreForgotten(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(now)
 	f := &freshBindings{reader: &servedBinding{uid: "a"}, clock: clock}
 	for i := range 3 {
-		clock.SetTime(now.Add(time.Duration(i) * freshFor))
+		clock.SetTime(now.Add(time.Duration(i) * pace.FreshFor))
 		b := cachedBinding("a", 0)
 		b.SetName(string(rune('a' + i)))
 		if _, err := f.get(t.Context(), b); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gate is a member's workqueue as its workers see it. It hands out a key only
+// gate wraps a member's workqueue for its workers. It hands out a key only
 //   - while fewer keys are at work than the member's limit, so that the order among the waiting keys is decided as late
 //     as possible;
 //   - when no key of a higher rank is at work, see Rank.
@@ -138,8 +138,8 @@ func (g *gate) ShutDown() {
 	g.changed.Broadcast()
 }
 
-// call calls the member unless the key is held. held is true if the gate keeps the key until it goes on by itself: then
-// the outcome tells why.
+// call calls the member unless the key is held. If held is true, the gate will queue the key again, and the outcome
+// says why it waits.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true
@@ -209,7 +209,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	g.closed.last, g.closed.until = o, now.Add(jitter(max(pause, o.After)))
 }
 
-// reopen lets all keys go on that the closed limit held.
+// reopen queues all keys that the closed limit held.
 func (g *gate) reopen() {
 	if h := g.closed; h != nil {
 		g.closed = nil
@@ -240,7 +240,7 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 	return true
 }
 
-// resume opens the gate: the link is new, or delivers again.
+// resume opens the gate, because the link is new or delivers again.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -269,8 +269,7 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 	})
 }
 
-// try queues the trial of a hold. The key is picked now and not when the trial was planned, so that a key that came
-// meanwhile may go first.
+// try queues the trial of a hold. It picks the key now, so that a key that came after the plan may go first.
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
@@ -299,7 +298,7 @@ func (g *gate) show() {
 // heldMessage stays the same while the limit is closed, so that trials do not change the rows.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
-		return "waits with all writes to the cluster until it takes requests again: " + last.Message
+		return "all writes to the cluster wait until it accepts requests again: " + last.Message
 	}
-	return "waits with all writes to the cluster, of which the last ones failed; one is tried at a time, the next within 60 s: " + last.Message
+	return "all writes to the cluster wait, because the last ones failed; one is tried at a time, the next within 60 s: " + last.Message
 }

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gathered is the hub as a run finds it.
+// gathered has the hub's objects that a run reads.
 type gathered struct {
 	object          hubv1.SelectableObject
 	mcl             *hubv1.MemberCluster  // nil if there is none
@@ -19,7 +19,7 @@ type gathered struct {
 	namespaceLabels map[string]string
 }
 
-// gather reads what the run needs from the hub's cache. What is gone stays nil; what could not be read is an error.
+// gather reads the objects for a run from the hub's cache. A missing object stays nil; a failed read is an error.
 func (r *run) gather(ctx context.Context) error {
 	c := r.queue.opts.Client
 	r.object.ObjectIdentity = hubv1.ObjectOf(r.binding)
@@ -62,8 +62,8 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 	return err == nil, nil
 }
 
-// policy is the part of the placement that says how to write. When the placement is gone, what the binding has kept of
-// it holds.
+// policy returns the placement's settings for writes. If the placement is gone, the settings that the binding recorded
+// stay in force.
 func (r *run) policy() hubv1.PlacementSpec {
 	if r.placement == nil {
 		return hubv1.LastSettings(r.binding)
@@ -71,7 +71,7 @@ func (r *run) policy() hubv1.PlacementSpec {
 	return *r.placement.PlacementSpec()
 }
 
-// suspended says whether the placement forbids writing to this cluster.
+// suspended reports whether the placement forbids writes to this cluster.
 func (r *run) suspended() bool {
 	suspend := r.policy().Suspend
 	return suspend.SuspendsWrites(r.target.Name, r.mcl)

@@ -1,20 +1,19 @@
 package dispatch
 
 import (
-	"github.com/hanse-dev/hanse/hub/pace"
-
 	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold keeps keys from the member until a trial with one of them succeeds. Trials are made one at a time, after pauses
-// that double or when the member said. There is one for a member whose limit is closed, and one for each namespace that
-// cannot hold objects now.
+// hold keeps keys until a trial with one of them succeeds. Trials are made one at a time, after pauses that double, or
+// at the time that the member asked for. There is one hold for a closed limit, and one for each namespace that cannot
+// hold objects now.
 type hold struct {
 	last  member.Outcome // why
 	pause time.Duration

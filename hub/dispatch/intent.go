@@ -14,10 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Intent is what the hub would bring to a cluster for an object that is sent there, made as for a write and written
-// nowhere. The policies stand in for those of their name and kind, or are added. stop says why the hub would write
-// nothing; without a manifest in the intent there is also nothing that it would write. An error means that the hub
-// could not be read, or member.ErrNotConnected.
+// Intent returns the write that the hub would make for an object on a cluster, without making it. The given policies
+// replace those of their name and kind, or are added. stop says why the hub would not write; the intent then may have
+// no manifest. An error means that the hub could not be read, or member.ErrNotConnected.
 func (d *Dispatcher) Intent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
 ) (in member.ApplyIntent, stop *member.Outcome, err error) {
@@ -32,9 +31,9 @@ func (d *Dispatcher) Intent(
 	return r.intended(ctx)
 }
 
-// Adopt takes over the object with this UID, which is on the cluster and not Hanse's, for a user who may do so.
-// Adoption stands in for that of the placement, for this once: from then on the object is a copy. The outcome says what
-// came of it. An error is as that of Intent.
+// Adopt adopts the object with this UID on the cluster, which is not Hanse's, for a user with the right to do so. The
+// given adoption policy replaces the placement's for this call; from then on the object is a copy. Errors are those of
+// Intent.
 func (d *Dispatcher) Adopt(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 ) (member.Outcome, error) {
@@ -56,8 +55,7 @@ func (d *Dispatcher) Adopt(
 	return o, nil
 }
 
-// sent is a run for an object that is sent to a cluster, which has gathered nothing yet. Without one, stop or an error
-// says why.
+// sent returns a new run for an object that is sent to a cluster. Without a run, stop or an error says why.
 func (d *Dispatcher) sent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
 ) (r *run, stop *member.Outcome, err error) {
@@ -83,7 +81,7 @@ func (d *Dispatcher) sent(
 
 var errNotSent = errors.New("the object is not sent to this cluster")
 
-// intended is apply without its write, and without looking at what was observed.
+// intended is apply without the write and without the observed copy.
 func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member.Outcome, err error) {
 	template, ok := r.template()
 	if !ok {
@@ -124,12 +122,12 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 }
 
 var (
-	errBehind     = errors.New("the hub has not yet looked at the object as it is now")
+	errBehind     = errors.New("the hub has not yet processed the newest version of the object")
 	errSuspended  = errors.New("writing to the cluster is suspended by the placement")
 	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
 )
 
-// replaced puts policies in the place of those of their kind, namespace and name, or behind them.
+// replaced returns the policies, with those of the same kind, namespace and name replaced, and new ones appended.
 func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	if len(by) == 0 {
 		return policies

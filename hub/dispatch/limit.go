@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// slowCall is more than an API server may take: its own objective for a write is one second, and a call makes up to
-	// two requests.
+	// slowCall is the time above which a call counts as slow. The objective of API servers for a write is one second, and
+	// a call makes up to two requests.
 	slowCall = 2 * time.Second
 	// failuresInARow close the limit if the last answer without a fault is more than slowCall ago. A member that fails
 	// only a share of its calls gets a lower limit.

@@ -6,7 +6,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// digest names what is sent, but for fields that are left to the member.
+// digest of the manifest without the fields that are left to the member.
 func (r *run) digest(manifest *unstructured.Unstructured) string {
 	salt := string(r.binding.BindingSpec().ObjectRef.UID)
 	owned := r.policy().Apply.MemberOwnedFields

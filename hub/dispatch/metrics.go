@@ -16,7 +16,7 @@ var (
 	}, []string{"cluster"})
 	circuitOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_circuit",
-		Help: "1 while writes to a member cluster are held back, because it failed several in a row or asked for fewer; else 0.",
+		Help: "1 while writes to a member cluster are held, because several in a row failed or the cluster answered 429; else 0.",
 	}, []string{"cluster"})
 )
 

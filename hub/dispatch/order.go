@@ -22,7 +22,7 @@ const (
 	topClass = 4
 )
 
-// Rank is how early a kind goes among keys that are due together: what others need goes first.
+// Rank of a kind among keys that are due together. A kind that other kinds need has a higher rank.
 func Rank(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/hanse-dev/hanse/hub/pace"
-
 	"context"
 
 	"github.com/go-logr/logr"
@@ -11,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -61,7 +60,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run works until ctx ends. It begins when the queue of the link before has ended, so that no two of them write to one
+// run works until ctx ends. It begins when the queue of the earlier link has ended, so that no two queues write to one
 // cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
@@ -96,7 +95,7 @@ func (q *queue) addRecorded(priority int) {
 	}
 }
 
-// forget drops everything that is known of a binding.
+// forget drops all records of a binding.
 func (q *queue) forget(key types.NamespacedName) {
 	q.records.forget(key)
 	q.retries.forget(key)

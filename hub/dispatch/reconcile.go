@@ -64,7 +64,7 @@ func (r *run) act(ctx context.Context) member.Outcome {
 	return outcome
 }
 
-// release drops everything that is known of a binding that has no part in this cluster any more.
+// release drops the records of a binding that no longer names this cluster.
 func (q *queue) release(cl member.Cluster, key types.NamespacedName) {
 	if gvk := q.records.get(key).gvk; gvk.Kind != "" {
 		cl.Forget(gvk, key)
@@ -77,11 +77,11 @@ type run struct {
 	queue   *queue
 	cluster member.Cluster
 	key     types.NamespacedName
-	binding hubv1.BindingObject // shared with the cache, as all that gather reads
+	binding hubv1.BindingObject // shared with the cache, like all objects that gather reads
 	target  *hubv1.BindingTarget
 	held    bool // the gate holds the key
-	behind  bool // the caches are older than the copy on the cluster, so that the outcome counts for nothing
-	// instead are policies that stand in for those of the hub; for Intent alone.
+	behind  bool // the caches are older than the copy on the cluster, so the outcome is not recorded
+	// instead are policies that replace the hub's; only for Intent.
 	instead []hubv1.OverridePolicyObject
 	manifestParts
 	gathered
@@ -89,17 +89,17 @@ type run struct {
 
 // manifestParts are set while the manifest is made.
 type manifestParts struct {
-	// rendering is what the clusters have in common, set by render.
+	// rendering is the part that clusters share, set by render.
 	rendering *rendering
-	// overridden is how rules made the manifest, set by render.
+	// overridden says which rules made the manifest, set by render.
 	overridden overridden
 	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
 	hubGVK schema.GroupVersionKind
-	// source is the state of the hub by which copies are judged, set by setSource.
+	// source is the state of the hub, to recognise copies of a later state; set by setSource.
 	source source.State
 }
 
-// gated is a cluster that is written through the gate of its queue.
+// gated is a cluster whose calls pass the gate of its queue.
 type gated struct {
 	member.Cluster
 	run *run
@@ -119,7 +119,7 @@ func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o membe
 	return o
 }
 
-// outcome makes an outcome that no call to the member was needed for.
+// outcome makes an outcome without a call of the member.
 func outcome(applied metav1.ConditionStatus, reason, format string, args ...any) member.Outcome {
 	return member.Outcome{Applied: applied, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// record is what the hub knows of one copy between runs. It may be lost at any time.
+// record has the facts about one copy that are kept between runs. It may be lost at any time.
 type record struct {
 	gvk schema.GroupVersionKind
 	// last is the outcome of the last apply, or of the withdrawal that the member confirmed.
 	last member.Outcome
 	// confirmedAt is when the member answered with last.
 	confirmedAt time.Time
-	// withdrawn is the absence that the member has confirmed; nil if there is none, or if the copy was written since.
+	// withdrawn is the Absent entry that the member has confirmed; nil if there is none, or if the copy was written since.
 	withdrawn *hubv1.Absence
-	// withdrawing reports that a withdrawal was begun since the copy was last written.
+	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
 }
 
@@ -36,7 +36,7 @@ func (r record) wrote(seen member.Observation) bool {
 		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
 }
 
-// records are those of one member, by binding.
+// records of one member, by binding.
 type records struct {
 	clock clock.PassiveClock
 
@@ -99,8 +99,8 @@ func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 	return r.finished[key]
 }
 
-// listWait is how long the first list of a kind is still awaited. It is not positive when the time is over: then the
-// member is asked for each copy, and the answer says why the kind cannot be listed.
+// listWait is how long the first list of a kind is still awaited; zero or less when the time is over. Then each copy is
+// read, and the answer says why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ type common struct {
 	adopted         bool
 }
 
-// pack keeps all of a record but Wrote, Drifted and Newer of its last outcome: they tell what the call did.
+// pack keeps a record without Wrote, Drifted and Newer of its last outcome, which describe the call.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{

@@ -11,9 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation says whether a copy that is not on the cluster is made. held says that the cluster held it as it is wanted
-// now, and nobody but the cluster took it away; finished that it was seen to run to completion. reason is empty if it
-// is made.
+// recreation returns why a missing copy is not created again, or an empty reason if it is. held means that the cluster
+// held the wanted copy and the hub did not remove it. finished means that the copy was seen to run to completion.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -26,8 +25,8 @@ func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	return ""
 }
 
-// writeUnlessGone writes the copy unless it has vanished from the cluster and stays away. What its watch cannot tell,
-// because it has not listed the kind or is late, the write finds out itself: it is told to make nothing then.
+// writeUnlessGone writes the copy, unless it was removed on the cluster and must not be created again. If the watch has
+// not listed the kind or is late, the write is allowed to change a copy but not to create one.
 func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	ended, finished := r.finished(w)
 	policy := orDefault(r.policy().Apply.Recreate, hubv1.RecreateUntilCompleted)
@@ -42,17 +41,16 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 			return o
 		}
 	}
-	o := outcome(metav1.ConditionFalse, reason, "the copy is gone from the cluster, and stays away until the object changes: apply.recreate is Never")
+	o := outcome(metav1.ConditionFalse, reason, "the copy was removed from the cluster, and is not created again until the object changes: apply.recreate is Never")
 	if reason == hubv1.ReasonCompleted {
-		o = outcome(metav1.ConditionTrue, reason, "the copy ran to completion and is gone from the cluster; it is not made anew")
+		o = outcome(metav1.ConditionTrue, reason, "the copy ran to completion and was removed from the cluster; the hub does not create it again")
 		o.Last = ended
 	}
 	o.UID, o.Hash, o.Digest = w.confirmedUID, w.confirmed, w.digest
 	return o
 }
 
-// wasThere says that the cluster held what is wanted now when it was last looked at, and that this hub has not taken it
-// away since.
+// wasThere reports whether the cluster held the wanted copy at the last look, and this hub has not removed it since.
 func (r *run) wasThere(w *wanted) bool {
 	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.record.withdrawn != nil || w.record.withdrawing {
 		return false
@@ -60,14 +58,14 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// The row may speak of a withdrawal that was decided before this target was wanted again.
+	// The row may be about a withdrawal that was decided before the copy was wanted again.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
 }
 
-// finished returns the copy as it was last seen if it had run to completion by then, from the cluster's last event or
-// from the row.
+// finished returns the last state of the copy if it had run to completion, from the cluster's last event or from the
+// row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.record.gvk.GroupKind()
 	last := r.queue.records.getFinished(r.key)

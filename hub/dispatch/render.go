@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be followed is an outcome:
-// what runs stays as it is. An error means that the hub could not be read.
+// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be applied gives an
+// outcome, and the copy stays unchanged. An error means that the hub could not be read.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	divided, decided := r.divided(template)
 	if !decided {
 		o := outcome(metav1.ConditionFalse, hubv1.ReasonNotDivided,
-			"the replicas are to be divided and this cluster has no share yet, see the condition Scheduled; what runs there stays")
+			"this cluster has no share of the divided replicas yet, see the condition Scheduled; the copy on it stays as it is")
 		return nil, &o, nil
 	}
 	r.rendering = r.queue.renderings.get(template, version)
@@ -48,8 +48,8 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	return result.Manifest, nil, nil
 }
 
-// divided are the numbers that this cluster has its own share of, as the binding says. decided is false if it should
-// have one and has none.
+// divided returns the fields that the division sets on this cluster, from the binding. decided is false if the cluster
+// should have a share and has none yet.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {
@@ -69,7 +69,7 @@ func reasonOf(err error) string {
 		return hubv1.ReasonTooLarge
 	}
 	if invalid := (*overrides.InvalidError)(nil); errors.As(err, &invalid) && invalid.Policy == (overrides.PolicyRef{}) {
-		return hubv1.ReasonManifestRefused // the hub object itself is at fault
+		return hubv1.ReasonManifestRefused // the hub object itself is invalid
 	}
 	return hubv1.ReasonOverrideInvalid
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings keep what the members have in common of a template, for as long as the template is in memory: one change
-// wakes every member's queue, and where no rule applies all send the same.
+// renderings share the prepared template between members, for as long as the template is in memory: one change wakes
+// every member's queue, and without rules all members get the same manifest.
 type renderings struct {
 	denied []string
 	key    canonical.Key // of the digests of Secrets
@@ -39,7 +39,7 @@ type rendering struct {
 	salt, digest string
 }
 
-// get returns what is known of a template, which is never changed, at a version of its kind.
+// get returns the rendering of a template, which is never changed, at a version of its kind.
 func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
 	e := r.entry(template, version)
 	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
@@ -68,7 +68,7 @@ func (r *renderings) forget(key versioned) {
 	delete(r.of, key)
 }
 
-// digestOf is the digest of a manifest, made once for the one that members share.
+// digestOf returns the digest of a manifest. For the manifest that members share it is computed once.
 func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// calm is the pace of matters that only a change on the member settles: member.RetrySlowly begins with it, a contested
-	// field is put back at most once in it, and the first list of a kind is awaited for it.
+	// calm is the pause where only a change on the member can help: the first one of member.RetrySlowly, the least one
+	// between corrections of a contested field, and the longest wait for the first list of a kind.
 	calm = 30 * time.Second
 	// longestCalm ends the back-off after member.RetrySlowly.
 	longestCalm = 5 * time.Minute

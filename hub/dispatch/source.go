@@ -15,12 +15,12 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets by which state of the hub copies are judged: that of this hub object, which is nil if it is gone.
+// setSource sets the state of the hub by which later copies are recognised. The hub object is nil if it is gone.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 	if template == nil {
-		r.source.Mark.Generation = math.MaxInt64 // no copy is newer by its generation than an object that was deleted
+		r.source.Mark.Generation = math.MaxInt64 // after a deletion, no copy is newer by its generation
 		return
 	}
 	r.source.Mark.Generation = template.GetGeneration()
@@ -36,8 +36,8 @@ func (r *run) useEpoch(ctx context.Context) {
 // newer reports whether a later state of the hub wrote the copy, as far as the caches show.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
-// confirmOlder makes sure of the outcome HubIsOlder by uncached reads: the caches may be behind another replica, which
-// wrote the copy. If they are, nothing is known, and the key is tried again soon.
+// confirmOlder confirms the outcome HubIsOlder by uncached reads, because another replica may have written the copy
+// after the state of our caches. Then there is no outcome, and the key is tried again soon.
 func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
 	if o.Reason != hubv1.ReasonHubIsOlder {
 		return o

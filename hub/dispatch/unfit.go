@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// overridden is how a manifest was made that rules changed; zero if none did.
+// overridden says which rules changed a manifest; zero if none did.
 type overridden struct {
 	cluster  overrides.Cluster
 	policies []hubv1.OverridePolicyObject
@@ -24,10 +24,10 @@ type overridden struct {
 	applied  []overrides.RuleRef
 }
 
-// misfits finds the values in a manifest that a schema does not take.
+// misfits finds the values in a manifest that violate a schema.
 type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 
-// unfit is the outcome for a manifest that is not to be written; nil if it may be.
+// unfit is the outcome for a manifest that must not be written; nil if it may.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
@@ -36,9 +36,9 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 	return r.misfit(ctx, manifest)
 }
 
-// misfit is the outcome for a manifest in which a rule has put what the schema of the hub, or of the cluster, does not
-// take: what runs there stays as it is. What was wrong without rules is the server's to judge, as of objects that no
-// rule changes. It is asked just before a write, so that what is as it should be costs nothing.
+// misfit is the outcome if a rule set a value that violates the schema of the hub or of the cluster: the copy stays
+// unchanged. A value that is invalid without rules is left to the server's validation. The check runs just before a
+// write, so that an unchanged copy costs nothing.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -88,15 +88,15 @@ func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return applied[not-1]
 }
 
-// blamed names the rule that brings the misfit in. Of the value and of its path only what the rule itself or the schema
-// holds is told, and of a Secret what the schema holds.
+// blamed names the first rule that introduces the misfit. It shows only those parts of the value and path that stand in
+// the rule or the schema; for a Secret, only those in the schema.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	guilty := r.guilty(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
 	if !hubv1.IsSecret(r.object.GroupKind()) {
 		known = literals(r.overridden.policies, guilty)
 	}
-	told := openapi.Fault(m).Told(known)
+	told := openapi.Fault(m).Redacted(known)
 	message := told.Message
 	if told.Value != "" {
 		message += ", not " + told.Value
@@ -104,7 +104,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
 
-// only returns the policies with none but these rules.
+// only returns the policies with these rules alone.
 func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hubv1.OverridePolicyObject {
 	kept := sets.New(rules...)
 	out := make([]hubv1.OverridePolicyObject, len(policies))
@@ -119,7 +119,7 @@ func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hu
 	return out
 }
 
-// literals are what stands in a rule.
+// literals returns the texts in a rule.
 func literals(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) sets.Set[string] {
 	for _, p := range policies {
 		if overrides.RefOf(p) != ref.Policy {

@@ -14,9 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed is the outcome for an object with fields that the cluster does not have: what it holds stays as it is. It
-// is looked at again when the cluster's schema changes, and now and then, since of a kind that is built in no event
-// tells.
+// notServed is the outcome for a manifest with fields that the cluster lacks: the copy stays unchanged. It is tried
+// again when the cluster's schema changes, and slowly without an event, because built-in kinds have none.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)
@@ -25,7 +24,7 @@ func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured
 	return lacking(manifest, paths, r.setter(ctx, lacks))
 }
 
-// setter is the rule that sets what is wrong with the manifest, or nil if the hub object has it without any rule.
+// setter is the rule that makes the manifest wrong, or nil if it is wrong without any rule.
 func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -37,12 +36,12 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return &guilty
 }
 
-// lacking is the outcome for a manifest with paths that the cluster does not have. A rule may have set the first of
-// them.
+// lacking is the outcome for a manifest with paths that the cluster lacks. setter is the rule that set the first of
+// them, if one did.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
-	hint := "bring its definition up to date there, override the fields, or set spec.apply.unknownFields to Drop"
+	hint := "update its definition there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {
-		hint = fmt.Sprintf("%s sets %s: bring the definition up to date there, select other clusters in the rule, or set spec.apply.unknownFields to Drop",
+		hint = fmt.Sprintf("%s sets %s: update the definition there, select other clusters in the rule, or set spec.apply.unknownFields to Drop",
 			setter, firstOf(paths[:1]))
 	}
 	o := outcome(metav1.ConditionFalse, hubv1.ReasonFieldsNotServed, "the cluster's %s has no %s: %s", manifest.GetKind(), firstOf(paths), hint)
@@ -50,9 +49,9 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 	return o
 }
 
-// dropped says in the outcome of a manifest what was left out of it.
+// dropped names in the outcome the fields that were left out.
 func dropped(o member.Outcome, paths []string) member.Outcome {
-	switch text := "without what the cluster's definition does not have: " + firstOf(paths); {
+	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
 	case o.Reason == hubv1.ReasonApplied || notes[o.Reason]:
 		o.Reason, o.Message = hubv1.ReasonFieldsDropped, text
@@ -62,7 +61,7 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 	return o
 }
 
-// longestPath of those that are named in a row, whose message is short.
+// longestPath is the length of a path in a row, whose message is short.
 const longestPath = 50
 
 // firstOf names up to three paths.

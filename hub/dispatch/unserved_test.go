@@ -47,7 +47,7 @@ func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 }
 
 func TestWhatWasDroppedShowsInTheOutcome(t *testing.T) {
-	const text = "without what the cluster's definition does not have: .a"
+	const text = "sent without fields that the cluster's definition lacks: .a"
 	tests := map[string]struct {
 		reason, message, wantReason, want string
 	}{

@@ -8,8 +8,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// wakeFilter holds back the events of copies while their keys are at work. The watch often shows a write before its
-// answer comes: only then can the event be told from a change by someone else.
+// wakeFilter keeps the events of copies while their keys are at work. The watch often shows a write before its answer
+// comes: only the answer distinguishes that event from a change by another client.
 type wakeFilter struct {
 	mu sync.Mutex
 	// atWork has the keys at work, each with the last event of its copy since the work began; nil if there was none.

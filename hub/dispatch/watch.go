@@ -16,22 +16,22 @@ import (
 // The following queue keys for changes on the hub that can change what a member shall hold. Changes of templates come
 // through WakeObject, those on members through Observed.
 
-// BindingChanged is told of a binding whose spec changed.
+// BindingChanged is called for a binding whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.Before != nil {
-		d.wakeBinding(c.Before, normalPriority) // also the targets that are gone from it, to drop what is remembered
+		d.wakeBinding(c.Before, normalPriority) // also the removed targets, to drop their records
 	}
 	if c.After != nil {
 		d.wakeBinding(c.After, priorityOf(c.Initial))
 	}
 }
 
-// OverridePolicyChanged is told of an override policy whose spec changed.
+// OverridePolicyChanged is called for an override policy whose spec changed.
 func (d *Dispatcher) OverridePolicyChanged(ctx context.Context, c changes.OverridePolicy) {
 	d.wakeWhere(ctx, priorityOf(c.Initial), func(b hubv1.BindingObject) bool { return concerns(c.Before, b) || concerns(c.After, b) })
 }
 
-// PlacementChanged is told of a placement whose spec changed.
+// PlacementChanged is called for a placement whose spec changed.
 func (d *Dispatcher) PlacementChanged(ctx context.Context, c changes.Placement) {
 	d.wakeWhere(ctx, priorityOf(c.Initial), func(b hubv1.BindingObject) bool {
 		return (c.After != nil && follows(b, c.After)) || (c.Before != nil && follows(b, c.Before) && withdraws(b))
@@ -48,8 +48,8 @@ func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
-// ClusterChanged is told of a cluster whose facts, served versions or allowed namespaces changed. Engage queues
-// everything of a new one.
+// ClusterChanged is called for a cluster whose facts, served versions or allowed namespaces changed. For a new cluster,
+// Engage queues all bindings.
 func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	cluster := c.After.Name
 	if c.Parts&changes.Served != 0 {
@@ -67,7 +67,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
 	suspending, suspendErr := d.placementsThatDiffer(ctx, c.Before, c.After)
 	if err != nil || suspendErr != nil {
-		d.WakeCluster(ctx, cluster) // too much does no harm
+		d.WakeCluster(ctx, cluster) // a needless wake does no harm
 		return
 	}
 	if len(reading) == 0 && len(suspending) == 0 {
@@ -114,7 +114,7 @@ func (d *Dispatcher) placementsThatDiffer(ctx context.Context, before, after *hu
 	}), nil
 }
 
-// NamespaceChanged is told of a namespace whose labels changed.
+// NamespaceChanged is called for a namespace whose labels changed.
 func (d *Dispatcher) NamespaceChanged(ctx context.Context, c changes.Namespace) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == c.After.Name })
 }
@@ -134,7 +134,7 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// priorityOf is low for an object of the first list, which is no news.
+// priorityOf is low for an object of the first list, which is no change.
 func priorityOf(initial bool) int {
 	if initial {
 		return lowPriority

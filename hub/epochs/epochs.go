@@ -85,8 +85,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function that is told when the list begins anew, so that copies which were held are not any
-// more. It is to be called before Start, and must not block.
+// OnRestart registers a function to call when the list begins anew, so that copies which were held are not any more. It
+// is to be called before Start, and must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch follows the ConfigMap.
@@ -167,7 +167,7 @@ func (k *Keeper) take(l source.Epochs) {
 	}
 }
 
-// Current returns the epochs that are known.
+// Current returns the known epochs.
 func (k *Keeper) Current() source.Epochs {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 // capacityInterval is the least time between two writes whose only news are nodes and what they offer.
 const capacityInterval = time.Minute
 
-// readKubeconfig settles Ready if there is no kubeconfig. A Secret that was deleted ends the link: whoever deletes
+// readKubeconfig settles Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes
 // credentials wants them not to be used. One that could not be read changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
@@ -49,7 +49,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns what is known of the credentials in a kubeconfig; zero if it cannot be read, which the link
+// credentialOf returns the description of the credentials in a kubeconfig; zero if it cannot be read, which the link
 // says.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)

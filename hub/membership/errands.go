@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// errandsAtOnce bounds what is done on members at a time: after a long rest of the hub many tokens may be due.
+	// errandsAtOnce bounds the requests to members at a time: after a long outage of the hub many tokens may be due.
 	errandsAtOnce  = 4
 	errandTimeout  = 20 * time.Second
 	errandFirstTry = 5 * time.Second // the pause after the first failure; it doubles
 	errandLastTry  = 5 * time.Minute
 )
 
-// errands are what is done on members for the hub's credentials. They run beside the reconciles, which wait for no
+// errands are the requests to members for the hub's credentials. They run beside the reconciles, which wait for no
 // member.
 type errands struct {
 	now     func() time.Time
-	changed func(cluster string) // is told when one has ended
+	changed func(cluster string) // called when one has ended
 	slots   chan struct{}
 
 	mu   sync.Mutex
@@ -111,7 +111,7 @@ func (e *errands) fail(cluster string, err error) {
 	}
 }
 
-// forget drops what is known of a cluster's errands.
+// forget drops the state of a cluster's errands.
 func (e *errands) forget(cluster string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -59,7 +59,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	}
 	left, err := r.entriesLeft(ctx, run.cluster.Name)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("looking for what is left on cluster %s: %w", run.cluster.Name, err)
+		return ctrl.Result{}, fmt.Errorf("listing the copies that are left on cluster %s: %w", run.cluster.Name, err)
 	}
 	if left.count > 0 {
 		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still what was said before a restart
@@ -183,5 +183,5 @@ func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""
 	}
-	return "; if it refuses to, spec.leave.whenUnreachable Abandon gives them up"
+	return "; if the cluster refuses, set spec.leave.whenUnreachable to Abandon to give them up"
 }

@@ -134,7 +134,7 @@ func TestAClusterThatIsAwaySaysWhatItsEndWaitsFor(t *testing.T) {
 	}
 }
 
-func TestToGiveUpIsOfferedAfterAnHourWithoutASight(t *testing.T) {
+func TestToGiveUpIsOfferedAfterAnHourWithoutAnObservation(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
 	const offer, waits = "to give them up, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"

@@ -74,8 +74,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// refused are the MemberClusters whose cluster another one holds, so that they are not dialled again and again.
 	refused map[string]refused
-	// capacityWritten and sightWritten are when a cluster's capacity was last written, and when it was last observed.
-	capacityWritten, sightWritten map[string]time.Time
+	// capacityWritten and observedWritten are when a cluster's capacity was last written, and when it was last observed.
+	capacityWritten, observedWritten map[string]time.Time
 }
 
 // New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not
@@ -83,7 +83,7 @@ type Reconciler struct {
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
-		refused: map[string]refused{}, capacityWritten: map[string]time.Time{}, sightWritten: map[string]time.Time{},
+		refused: map[string]refused{}, capacityWritten: map[string]time.Time{}, observedWritten: map[string]time.Time{},
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
 	r.errands = newErrands(func() time.Time { return r.now() }, r.Wake)
@@ -183,15 +183,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // it wakes when this replica takes it
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
-	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.sight}
+	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
 	if !cluster.DeletionTimestamp.IsZero() {
-		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.sight}
+		steps = []step{r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.release, r.setLastObserved}
 	}
 	result, err := walk(ctx, run, steps)
 	if err == nil && !run.released && r.links.Holds(req.Name) {
 		err = r.writeStatus(ctx, run)
 	}
-	if apierrors.IsConflict(err) { // somebody else has written: decide anew on what they wrote
+	if apierrors.IsConflict(err) { // another client has written: decide again on its version
 		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 		r.capacityWritten[run.cluster.Name] = time.Now()
 	}
 	if !run.before.Status.LastObservedTime.Equal(run.cluster.Status.LastObservedTime) {
-		r.sightWritten[run.cluster.Name] = time.Now()
+		r.observedWritten[run.cluster.Name] = time.Now()
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (r *Reconciler) forget(cluster string) {
 	defer r.mu.Unlock()
 	delete(r.refused, cluster)
 	delete(r.capacityWritten, cluster)
-	delete(r.sightWritten, cluster)
+	delete(r.observedWritten, cluster)
 	r.errands.forget(cluster)
 	credentialsExpiry.DeleteLabelValues(cluster)
 }

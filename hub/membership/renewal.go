@@ -36,7 +36,7 @@ type renewal struct {
 	now   time.Time
 }
 
-// due is what is decided.
+// due is the decision on a renewal.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' life is left.
@@ -59,12 +59,12 @@ func (r renewal) decide() due {
 	}
 	switch {
 	case r.stored.ID != r.inUse.ID && r.refused:
-		d.cannot = "the Secret has other credentials, and the cluster does not take them"
+		d.cannot = "the Secret has other credentials, and the cluster refuses them"
 	case r.stored.ID != r.inUse.ID: // they are being tried
 	case !r.inUse.Own:
-		d.cannot = "they are no token of ServiceAccount hanse-system/hanse, which alone the hub can renew"
+		d.cannot = "the hub renews tokens of ServiceAccount hanse-system/hanse only"
 	case !r.ours:
-		d.cannot = "hansectl did not make the Secret, so the hub leaves it to its owner"
+		d.cannot = "the Secret was not created by hansectl, and the hub does not change it"
 	default:
 		d.renew = true
 	}
@@ -103,7 +103,7 @@ func failed(err error) (reason, why string) {
 	case errors.Is(err, credential.ErrNoRoom):
 		return hubv1.ReasonRenewalFailed, "all Secrets hanse-token-a to hanse-token-d exist in hanse-system of the cluster"
 	case apierrors.IsForbidden(err):
-		return hubv1.ReasonRenewalRefused, "the cluster does not let the hub make a token; upgrade the chart hanse-member there, or rotate them, which grants it"
+		return hubv1.ReasonRenewalRefused, "the hub may not create a token on the cluster; upgrade the chart hanse-member there, or run hansectl rotate, which grants the right"
 	case apierrors.IsNotFound(err):
 		return hubv1.ReasonRenewalFailed, "the cluster has no namespace hanse-system, or no ServiceAccount hanse in it"
 	}

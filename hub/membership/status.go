@@ -115,7 +115,7 @@ func setTooLarge(c *hubv1.MemberCluster, what string) {
 		return
 	}
 	setCondition(c, hubv1.ConditionAnswersTooLarge, metav1.ConditionTrue, hubv1.ReasonAnswerTooLarge, fmt.Sprintf(
-		"cluster %s answered more than the hub reads (%s); the answer was dropped, and what was known before stays: look for a faulty or hostile server or proxy there", c.Name, what))
+		"an answer of cluster %s exceeds the limit of the hub (%s) and was dropped, so earlier facts stay: look for a faulty or hostile server or proxy there", c.Name, what))
 }
 
 // setUnclaimed records the number of copies on the cluster that belong to no binding.

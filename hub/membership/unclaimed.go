@@ -32,8 +32,8 @@ type WatchedCopies interface {
 // Unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not
 // know. It only counts, in every replica.
 type Unclaimed struct {
-	// bindings reads them from the cache, which has to be synced. members are those of this replica. changed is told of a
-	// member with another number.
+	// bindings reads them from the cache, which has to be synced. members are this replica's members. changed is called
+	// for a member with another number.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
 	changed  func(cluster string)

@@ -74,10 +74,10 @@ func (v *View) mayView(ctx context.Context, q *question) error {
 	return err
 }
 
-// needsView is the refusal of a user who may not view the member.
+// needsView is the error for a user who may not view the member.
 func needsView(q *question) error {
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
-	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on it%s", q.who.name, roleIn(q.namespace)))
+	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
 }
 
 // roleIn says which role lets a user look at the objects of a namespace.

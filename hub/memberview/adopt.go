@@ -62,7 +62,7 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	}
 	if !allowed {
 		members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
-		return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb adopt on it", q.who.name))
+		return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb adopt on the MemberCluster", q.who.name))
 	}
 	if !write {
 		return nil
@@ -73,7 +73,7 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	})
 	if err == nil && !allowed {
 		resource := schema.GroupResource{Group: p.resource.Group, Resource: p.resource.Resource}
-		err = apierrors.NewForbidden(resource, p.id.Name, fmt.Errorf("user %q needs the verb update on it", q.who.name))
+		err = apierrors.NewForbidden(resource, p.id.Name, fmt.Errorf("user %q needs the verb update on the hub object", q.who.name))
 	}
 	return err
 }

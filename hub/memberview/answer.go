@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
-	"github.com/hanse-dev/hanse/hub/turns"
+	"github.com/hanse-dev/hanse/hub/slots"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -65,7 +65,7 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 		return nil, err
 	}
 	defer free()
-	if free, err = takeTurn(ctx, v.all, accounts(q.who)...); err != nil {
+	if free, err = takeSlot(ctx, v.all, accounts(q.who)...); err != nil {
 		return nil, err
 	}
 	defer free()
@@ -90,7 +90,7 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
-	known, err := takeTurn(ctx, v.unknown, turns.Party{Name: peer(r), Most: ofPeer})
+	known, err := takeSlot(ctx, v.unknown, slots.Party{Name: peer(r), Most: ofPeer})
 	if err != nil {
 		return nil, err
 	}
@@ -118,17 +118,17 @@ func peer(r *http.Request) string {
 }
 
 // accounts is the namespace of a ServiceAccount.
-func accounts(w who) []turns.Party {
+func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
 		return nil
 	}
-	return []turns.Party{{Name: namespace, Most: accountsOfNamespace}}
+	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberTurn takes a turn of the member for objects that the user may get. Parties are the user, the namespace of its
+// memberSlot takes a slot of the member for objects that the user may get. Parties are the user, the namespace of its
 // account, and those of the objects.
-func (v *View) memberTurn(ctx context.Context, of *turns.Turns, q *question, objects ...placed) (free func(), err error) {
+func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) (free func(), err error) {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
 		namespaces = append(namespaces, own)
@@ -139,23 +139,23 @@ func (v *View) memberTurn(ctx context.Context, of *turns.Turns, q *question, obj
 		}
 	}
 	slices.Sort(namespaces)
-	parties := []turns.Party{{Name: "user/" + q.who.name, Most: ofUser}}
+	parties := []slots.Party{{Name: "user/" + q.who.name, Most: ofUser}}
 	for _, n := range slices.Compact(namespaces) {
-		parties = append(parties, turns.Party{Name: "namespace/" + n, Most: ofNamespace})
+		parties = append(parties, slots.Party{Name: "namespace/" + n, Most: ofNamespace})
 	}
-	return takeTurn(ctx, of, parties...)
+	return takeSlot(ctx, of, parties...)
 }
 
 // member takes turns of the member for objects that the user may get, and returns the member with what gives the turns
-// back. Slow questions take a turn of those that are slow, too.
+// back. Slow questions take a slot of those that are slow, too.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (m Member, free func(), err error) {
-	free, err = v.memberTurn(ctx, v.members.get(q.cluster), q, objects...)
+	free, err = v.memberSlot(ctx, v.members.get(q.cluster), q, objects...)
 	if err != nil {
 		return nil, nil, err
 	}
 	if slow {
 		ofMember := free
-		ofSlow, err := v.memberTurn(ctx, v.trees, q, objects...)
+		ofSlow, err := v.memberSlot(ctx, v.trees, q, objects...)
 		if err != nil {
 			ofMember()
 			return nil, nil, err
@@ -260,9 +260,9 @@ func (q *question) read(into any) error {
 	return nil
 }
 
-// takeTurn waits for a turn for a short time.
-func takeTurn(ctx context.Context, of *turns.Turns, parties ...turns.Party) (free func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, waitForTurn)
+// takeSlot waits for a slot for a short time.
+func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
 	defer cancel()
 	free, ok := of.Take(ctx, parties...)
 	if !ok {
@@ -271,13 +271,13 @@ func takeTurn(ctx context.Context, of *turns.Turns, parties ...turns.Party) (fre
 	return free, nil
 }
 
-// heldByUser bounds what is done for one user at a time.
+// heldByUser bounds the requests of one user at a time.
 type heldByUser struct {
 	mu   sync.Mutex
 	held map[string]int // by the name of the user
 }
 
-// take waits for nobody: who waits has a turn that others could use.
+// take does not wait: a waiting request would hold a slot that others could use.
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,18 +294,17 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// turnsByName are those of each member. A name is taken up only after somebody was found to be allowed to view it and
-// it is held here.
-type turnsByName struct {
+// slotsByName are the slots of each member. An entry is made only for a member of this replica that the user may view.
+type slotsByName struct {
 	mu sync.Mutex
-	of map[string]*turns.Turns
+	of map[string]*slots.Slots
 }
 
-func (s *turnsByName) get(name string) *turns.Turns {
+func (s *slotsByName) get(name string) *slots.Slots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of[name] == nil {
-		s.of[name] = turns.New(mostPerMember)
+		s.of[name] = slots.New(mostPerMember)
 	}
 	return s.of[name]
 }

@@ -94,7 +94,7 @@ func TestTheUsersOfANamespaceLeaveAMemberToOthers(t *testing.T) {
 		t.Errorf("the fourth user of the namespace: %v", err)
 	}
 	if err := w.ask(w.user("rightless", nil, viewAll), here, memberview.Copy, memberview.CopyRequest{Object: bank.object("ConfigMap", "settings")}, nil); !apierrors.IsForbidden(err) {
-		t.Errorf("a user without rights on the object takes no turn of its namespace: %v", err)
+		t.Errorf("a user without rights on the object takes no slot of its namespace: %v", err)
 	}
 	ask(bank, teller, memberview.CopyRequest{Object: bank.object("ConfigMap", "settings")})
 	close(m.wait)
@@ -144,7 +144,7 @@ func TestAPeerDoesNotKeepOthersFromAsking(t *testing.T) {
 	}
 	waiting.Wait()
 	if took := time.Since(begin); took > 20*time.Second { // answerWithin is 25 s
-		t.Errorf("strangers held their turns for %s", took)
+		t.Errorf("strangers held their slots for %s", took)
 	}
 	if len(reviewed) > 16 {
 		t.Errorf("more than 16 of one peer were reviewed at a time")

@@ -50,17 +50,17 @@ func (v *View) readNamespace(ctx context.Context, namespace string) (*namespaceF
 	}
 	n.labels = ns.Labels
 	if n.bindings, err = scopes.Bindings(ctx, v.opts.Client, namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, v.internal("reading what decides on a namespace", err)
+		return nil, v.internal("reading the policies and clusters of a namespace", err)
 	}
 	if n.placements, err = scopes.PlacementsFor(ctx, v.opts.Client, namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, v.internal("reading what decides on a namespace", err)
+		return nil, v.internal("reading the policies and clusters of a namespace", err)
 	}
 	if n.overrides, err = scopes.OverridePoliciesFor(ctx, v.opts.Client, namespace, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, v.internal("reading what decides on a namespace", err)
+		return nil, v.internal("reading the policies and clusters of a namespace", err)
 	}
 	var clusters hubv1.MemberClusterList
 	if err := v.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, v.internal("reading what decides on a namespace", err)
+		return nil, v.internal("reading the policies and clusters of a namespace", err)
 	}
 	n.clusters = clusters.Items
 	return n, nil
@@ -88,8 +88,8 @@ func (l *listRights) mayGet(ctx context.Context, namespace string, kinds []schem
 	return out, nil
 }
 
-// needsRole is the refusal of a user who may not view the namespace.
+// needsRole is the error for a user who may not view the namespace.
 func needsRole(user who, namespace string) error {
 	return apierrors.NewForbidden(hubv1.GroupVersion.WithResource("resourcebindings").GroupResource(), "", fmt.Errorf(
-		"user %q needs the verb view on it in namespace %s: ask for the ClusterRole hanse-view in namespace %s", user.name, namespace, namespace))
+		"user %q needs the verb view on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", user.name, namespace, namespace))
 }

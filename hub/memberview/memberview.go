@@ -23,9 +23,9 @@
 //     Transport.
 //   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look
 //     at it and nobody else. The circuit of hub/dispatch is for writes: to look is most wanted while they fail.
-//   - No user and no namespace keeps the others from asking: each has a part of all turns and of those of a member.
-//     Until it is known whose token it is, and whether that user may look at the member, a request has another kind of
-//     turn for a short time, of which a peer has a part.
+//   - No user and no namespace can block the others: each has a part of all slots and of a member's slots. Until the
+//     user and its rights are known, a request takes a slot of another kind for a short time, of which each peer has a
+//     part.
 //
 // Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind
 // package member), who works on which member (hub/shard).
@@ -46,7 +46,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/turns"
+	"github.com/hanse-dev/hanse/hub/slots"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/source"
 )
@@ -83,9 +83,9 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 
 // Epochs are those of the hub, see package epochs.
 type Epochs interface {
-	// Current returns the epochs that are known.
+	// Current returns the known epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read; it may rely on an earlier one that found the given epoch foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 
@@ -116,21 +116,21 @@ type Options struct {
 // View answers requests.
 type View struct {
 	opts    Options
-	unknown *turns.Turns // of requests whose user is not known yet
-	all     *turns.Turns
-	trees   *turns.Turns
+	unknown *slots.Slots // of requests whose user is not known yet
+	all     *slots.Slots
+	trees   *slots.Slots
 	users   *heldByUser
-	members *turnsByName
+	members *slotsByName
 	forward func(Holder) http.RoundTripper
 }
 
 const (
 	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children
-	// or list copies, which takes many requests. The others wait for up to waitForTurn.
+	// or list copies, which takes many requests. The others wait for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
-	waitForTurn   = 3 * time.Second
+	waitForSlot   = 3 * time.Second
 	// accountsOfNamespace is how many of mostRequests are of the ServiceAccounts of one namespace: whoever may make one
 	// may make many.
 	accountsOfNamespace = 16
@@ -157,8 +157,8 @@ const (
 // New returns a View.
 func New(o Options) *View {
 	return &View{
-		opts: o, unknown: turns.New(mostUnknown), all: turns.New(mostRequests), trees: turns.New(mostTrees),
-		users: &heldByUser{held: map[string]int{}}, members: &turnsByName{of: map[string]*turns.Turns{}},
+		opts: o, unknown: slots.New(mostUnknown), all: slots.New(mostRequests), trees: slots.New(mostTrees),
+		users: &heldByUser{held: map[string]int{}}, members: &slotsByName{of: map[string]*slots.Slots{}},
 		forward: func(h Holder) http.RoundTripper { return Transport(h.Certificate) },
 	}
 }

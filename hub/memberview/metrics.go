@@ -7,7 +7,7 @@ import (
 
 var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "hanse_view_requests_total",
-	Help: "Questions of users about members, by what was asked and the HTTP status of the answer.",
+	Help: "Requests of users about members, by request and HTTP status of the answer.",
 }, []string{"what", "code"})
 
 func init() { metrics.Registry.MustRegister(requests) }

@@ -128,7 +128,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 			return nil, err
 		}
 		if c.UID == "" || c.ResourceVersion == "" || max(len(c.UID), len(c.ResourceVersion), len(c.Version)) > longestName {
-			return nil, apierrors.NewBadRequest("the request does not say as what each copy was shown")
+			return nil, apierrors.NewBadRequest("the request lacks the UID or resourceVersion of a copy")
 		}
 		q.who.asked = append(q.who.asked, c.Object.identity().String())
 	}
@@ -138,7 +138,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	case err != nil:
 		return nil, err
 	case !allowed:
-		return nil, apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb prune on it", q.who.name))
+		return nil, apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb prune on the MemberCluster", q.who.name))
 	}
 	m, free, err := v.member(ctx, q, false)
 	if err != nil {
@@ -175,7 +175,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	case err != nil:
 		return PruneFailed, v.internal("reading a binding uncached", err).Error()
 	case claimed:
-		return PruneClaimed, "a binding claims it by now"
+		return PruneClaimed, "a binding claims the copy now"
 	}
 	in := member.PruneIntent{
 		GVK: id.GroupKind().WithVersion(c.Version), Owner: id, UID: c.UID, ResourceVersion: c.ResourceVersion, Policy: removalOf(id, false),

@@ -141,7 +141,7 @@ func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.Overrid
 		}
 		_, namespaced := p.(*hubv1.OverridePolicy)
 		if p.GetName() == "" || namespaced && p.GetNamespace() != id.Namespace || !namespaced && p.GetNamespace() != "" {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q says nothing of %s: it has no name, or is in another namespace", kind.Kind, p.GetName(), id))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q does not concern %s: it has no name, or is in another namespace", kind.Kind, p.GetName(), id))
 		}
 		out = append(out, p)
 	}

@@ -38,7 +38,7 @@ func (v *View) mayTry(ctx context.Context, q *question, object placed, policies 
 		}
 		if !allowed {
 			return apierrors.NewForbidden(schema.GroupResource{Group: need.Group, Resource: need.Resource}, need.Name, fmt.Errorf(
-				"user %q may not %s it%s, and so may not see what a policy would do", q.who.name, need.Verb, in(need.Namespace)))
+				"user %q may not %s the object%s, and so may not see what a policy would change", q.who.name, need.Verb, in(need.Namespace)))
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 		{Verb: "override", Group: own, Resource: "placements", Namespace: p.GetNamespace()},
 		{Verb: "update", Group: object.resource.Group, Version: object.resource.Version, Resource: object.resource.Resource, Namespace: object.id.Namespace, Name: object.id.Name},
 	}
-	// Whoever changes what others may do.
+	// Rules that change the rights of others.
 	const rbac = "rbac.authorization.k8s.io"
 	add := func(verb, namespace string, resources ...string) {
 		for _, resource := range resources {

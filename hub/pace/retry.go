@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 // FirstRetry and LongestRetry bound the pauses before a failed key is tried again. Each failure doubles the pause.
@@ -13,7 +15,10 @@ const (
 )
 
 // AnswerWithin is how long the hub waits for one answer of an API server.
-const AnswerWithin = 10 * time.Second
+const AnswerWithin = answer.Timeout
+
+// FreshFor is how old an uncached read may be on which a withdrawal relies. Withdrawals of one moment share a read.
+const FreshFor = time.Second
 
 // Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.
 func Retries[T comparable]() workqueue.TypedRateLimiter[T] {

@@ -58,7 +58,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 
-// Readable says what is wrong with a placement, whatever it selects.
+// Readable returns why a placement is invalid, regardless of the objects that it selects.
 func Readable(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -93,5 +93,5 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 }
 
 func notAccepted(reason, format string, args ...any) metav1.Condition {
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: bounded(fmt.Sprintf(format, args...))}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: cut(fmt.Sprintf(format, args...))}
 }

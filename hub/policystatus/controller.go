@@ -24,7 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Templates is what is known of the hub's own objects.
+// Templates has the hub's own objects.
 type Templates interface {
 	// Head returns a hub object with its namespace, name, uid, resourceVersion and labels only; it is shared and must not
 	// be changed.
@@ -33,15 +33,15 @@ type Templates interface {
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// Watches says whether the objects of a namespace are read.
 	Watches(gk schema.GroupKind, namespace string) bool
-	// OnChange and OnState register who is told of changes of objects and of kinds, before the manager starts.
+	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
 // Removals knows which removals of copies are held.
 type Removals interface {
-	// Removal returns what is to be said of the removals that a placement asks for: what is held, and a condition, nil if
-	// the one that is there stays. was is what its status says now.
+	// Removal returns the held removals of a placement, and the condition for its status; a nil condition leaves the
+	// present one. was is the status now.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
@@ -83,7 +83,7 @@ func New(opts Options) *Controllers {
 	}
 	return &Controllers{
 		opts:       opts,
-		placements: newKeeper(opts.Pacer, &placements{Options: opts, memory: map[types.NamespacedName]*memory{}}),
+		placements: newKeeper(opts.Pacer, &placements{Options: opts, records: map[types.NamespacedName]*record{}}),
 		overrides:  newKeeper(opts.Pacer, &overridePolicies{opts}),
 	}
 }

@@ -5,7 +5,7 @@
 // written at most once a second, and only if it changed.
 //   - A binding whose rows speak of an older decision counts as not yet reported: silence is never success.
 //   - Numbers of regions alone are written every ten seconds at most: they move with every pod.
-//   - What goes wrong with a placement, and when it is well again, is told once for all its objects, as an event.
+//   - A trouble of a placement, and its end, are each one event for all its objects.
 //   - A policy that nothing follows is neither applied nor healthy: it is Unknown, with the reason NothingSelected.
 //   - Whether a kind can be federated is not known until the hub has tried to list it; until then Accepted stays as it
 //     was.

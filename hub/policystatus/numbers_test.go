@@ -47,7 +47,7 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 			Client: c, Templates: &fakeTemplates{state: kindwatch.State{Synced: true}}, HubRunsWorkloads: func() bool { return false },
 			Events: events.NewFakeRecorder(10), Clock: clock,
 		},
-		memory: map[types.NamespacedName]*memory{},
+		records: map[types.NamespacedName]*record{},
 	}
 	key := client.ObjectKeyFromObject(p)
 

@@ -198,7 +198,7 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	if len(named) == 0 {
 		return ""
 	}
-	return bounded(someOf(named, len(selected)) + "; " + message)
+	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
 // names says whether the message of a conflict names the policy, and not one whose name starts like it.

@@ -21,14 +21,14 @@ import (
 // placements keeps the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// memory of each placement, which may be lost at any time. There is one worker.
-	memory map[types.NamespacedName]*memory
+	// records by placement. They may be lost at any time. There is one worker.
+	records map[types.NamespacedName]*record
 }
 
-// memory is what is remembered of one placement.
-type memory struct {
-	wrote time.Time // when its status was last written
-	told  map[string]told
+// record is the last write and the last events of one placement.
+type record struct {
+	wrote  time.Time // when its status was last written
+	events map[string]lastEvent
 }
 
 func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
@@ -41,7 +41,7 @@ func newPlacement(key types.NamespacedName) hubv1.PlacementObject {
 func (p *placements) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	policy := newPlacement(key)
 	if err := p.Client.Get(ctx, key, policy); err != nil {
-		delete(p.memory, key)
+		delete(p.records, key)
 		return 0, unlessGone(err, policy, key)
 	}
 	of, err := p.read(ctx, key)
@@ -72,7 +72,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	if equality.Semantic.DeepEqual(was, *status) {
 		return 0, nil
 	}
-	m, now := p.remember(key), p.Clock.Now()
+	m, now := p.record(key), p.Clock.Now()
 	if pause := m.wrote.Add(numbersEvery).Sub(now); pause > 0 && onlyNumbers(was, *status) {
 		return pause, nil
 	}
@@ -86,11 +86,11 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	return 0, nil
 }
 
-func (p *placements) remember(key types.NamespacedName) *memory {
-	if p.memory[key] == nil {
-		p.memory[key] = &memory{told: map[string]told{}}
+func (p *placements) record(key types.NamespacedName) *record {
+	if p.records[key] == nil {
+		p.records[key] = &record{events: map[string]lastEvent{}}
 	}
-	return p.memory[key]
+	return p.records[key]
 }
 
 // onlyNumbers says that two statuses differ in what they say of regions alone.
@@ -172,14 +172,14 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 		c.Reason = hubv1.ReasonSuspended
 		c.Message = "scheduling is suspended: every cluster keeps its copies, and new objects wait; " + c.Message
 	}
-	c.Message = bounded(c.Message)
+	c.Message = cut(c.Message)
 	return c
 }
 
 // applied adds to the condition what of the writing is suspended.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
-		c.Message = bounded("writing to members is suspended; " + c.Message)
+		c.Message = cut("writing to members is suspended; " + c.Message)
 		return c
 	}
 	if selected := of.suspend.SelectedClusters(); selected != "" {
@@ -188,7 +188,7 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if n := len(of.suspend.Clusters); n > 0 {
 		c.Message = fmt.Sprintf("writing to %d of the clusters is suspended (spec.suspend.clusters); ", n) + c.Message
 	}
-	c.Message = bounded(c.Message)
+	c.Message = cut(c.Message)
 	return c
 }
 
@@ -215,7 +215,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition puts what failed before what is unknown.
+// condition puts failures before unknown results.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -223,7 +223,7 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 	case len(t.failed) > 0:
 		message := someOf(t.failed, t.total)
 		if kind == hubv1.ConditionScheduled && t.says != "" {
-			message = bounded(message + "; the first has " + t.says) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
+			message = cut(message + "; the first has " + t.says) // such as "0 of 12 clusters: 7 not selected, 2 tainted"
 		}
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: t.why, Message: message}
 	case t.away:

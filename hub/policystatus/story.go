@@ -32,10 +32,10 @@ const tellEvery = time.Minute
 // number of objects: a placement without trouble has none.
 type event struct{ kind, reason, action, note string }
 
-// told is the last event of one kind of trouble.
-type told struct {
+// lastEvent is the last event of one kind of trouble.
+type lastEvent struct {
 	at   time.Time
-	open bool // that it is over has not been told
+	open bool // no event has said yet that it is over
 }
 
 // chapter is one kind of trouble that a placement may have.
@@ -55,18 +55,18 @@ var chapters = []chapter{
 }
 
 // story returns the events that a change of the status is worth.
-func (m *memory) story(was, is hubv1.PlacementStatus, now time.Time) []event {
+func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	var out []event
 	for _, c := range chapters {
 		before, after := meta.FindStatusCondition(was.Conditions, c.condition), meta.FindStatusCondition(is.Conditions, c.condition)
-		switch last := m.told[c.condition]; {
+		switch last := m.events[c.condition]; {
 		case after == nil:
 		case c.troubled(after):
 			if !c.troubled(before) && m.may(c.condition, now) {
 				out = append(out, event{corev1.EventTypeWarning, c.trouble, c.action, after.Reason + ": " + after.Message})
 			}
 		case after.Status == metav1.ConditionTrue && (last.open || c.troubled(before)):
-			m.told[c.condition] = told{at: last.at}
+			m.events[c.condition] = lastEvent{at: last.at}
 			out = append(out, event{corev1.EventTypeNormal, c.relief, c.action, after.Message})
 		}
 	}
@@ -76,7 +76,7 @@ func (m *memory) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 		note := fmt.Sprintf("a cluster has not answered since %s: its copies are shown as of then", is.UTC().Format(time.RFC3339))
 		out = append(out, event{corev1.EventTypeWarning, EventClustersAway, "Observe", note})
 	case was != nil && is == nil:
-		m.told[away] = told{at: m.told[away].at}
+		m.events[away] = lastEvent{at: m.events[away].at}
 		out = append(out, event{corev1.EventTypeNormal, EventClustersBack, "Observe", "all clusters answer again"})
 	}
 	return out
@@ -87,11 +87,11 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 }
 
 // may reports whether an event of this trouble may be sent now, and notes that it was sent.
-func (m *memory) may(what string, now time.Time) bool {
-	last := m.told[what]
+func (m *record) may(what string, now time.Time) bool {
+	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < tellEvery {
 		return false
 	}
-	m.told[what] = told{at: now, open: true}
+	m.events[what] = lastEvent{at: now, open: true}
 	return true
 }

@@ -70,7 +70,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := &memory{told: map[string]told{}}
+			m := &record{events: map[string]lastEvent{}}
 			var got []event
 			for i := range tc.statuses[1:] {
 				got = append(got, m.story(tc.statuses[i], tc.statuses[i+1], noon.Add(time.Duration(i)*10*time.Second))...)

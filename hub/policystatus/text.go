@@ -16,8 +16,8 @@ func someOf(names []string, total int) string {
 	if more := len(names) - named; more > 0 {
 		out += fmt.Sprintf(" and %d more", more)
 	}
-	return bounded(out)
+	return cut(out)
 }
 
-// bounded cuts a message to 1024 characters.
-func bounded(s string) string { return hubv1.CutMessage(s, 1024) }
+// cut shortens a message to 1024 characters.
+func cut(s string) string { return hubv1.CutMessage(s, 1024) }

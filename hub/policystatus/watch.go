@@ -15,21 +15,21 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// PlacementChanged is told of every change of a placement. Its keeper forgets it when it is gone.
+// PlacementChanged is called for every change of a placement. Its keeper forgets a deleted placement.
 func (c *Controllers) PlacementChanged(_ context.Context, change changes.Placement) {
 	if change.After != nil {
 		c.placements.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// OverridePolicyChanged is told of every change of an override policy. Its keeper forgets it when it is gone.
+// OverridePolicyChanged is called for every change of an override policy. Its keeper forgets a deleted policy.
 func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.OverridePolicy) {
 	if change.After != nil {
 		c.overrides.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// BindingChanged is told of every change of a binding.
+// BindingChanged is called for every change of a binding.
 func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) {
 	if c.placements.started() != nil {
 		c.wakeFollowed(change.Before, change.After)
@@ -45,8 +45,8 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 	}
 }
 
-// wakeFollowed wakes the placement of a binding. A binding that changes its placement concerns both, and those that
-// select its object as well.
+// wakeFollowed wakes the placement of a binding. A binding that changes its placement concerns both, and the placements
+// that select its object as well.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -66,7 +66,7 @@ func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	}
 }
 
-// ClusterChanged is told of a cluster that comes or goes, or whose region or facts changed.
+// ClusterChanged is called for a new or deleted cluster, or one whose region or facts changed.
 func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) {
 	if ctx := c.placements.started(); ctx != nil && change.Parts&changes.Region != 0 {
 		c.wakePlacements(ctx, everyPlacement)
@@ -82,7 +82,7 @@ func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) 
 	}
 }
 
-// NamespaceChanged is told of a namespace whose labels changed.
+// NamespaceChanged is called for a namespace whose labels changed.
 func (c *Controllers) NamespaceChanged(context.Context, changes.Namespace) {
 	if ctx := c.overrides.started(); ctx != nil {
 		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })

@@ -43,7 +43,7 @@ func (f *fakeTemplates) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 func (f *fakeTemplates) State(schema.GroupKind) (kindwatch.State, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return kindwatch.State{Synced: f.told, Told: f.told}, true
+	return kindwatch.State{Synced: f.told, Delivered: f.told}, true
 }
 
 // set makes an object be labelled, or not.
@@ -74,7 +74,7 @@ func keep(t *testing.T, templates *fakeTemplates) {
 	feed := changes.NewFeed()
 	k := New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: templates, Namespace: hubv1.SystemNamespace, Limit: 5,
-		Counted: feed.Bindings.Told,
+		Counted: feed.Bindings.Listed,
 	})
 	must(t, k.SetupWithManager(mgr))
 	feed.Bindings.On(changes.All, k.BindingChanged)

@@ -25,6 +25,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -62,7 +63,7 @@ type Options struct {
 	Namespace string
 	// Limit is the number of copies above which a name is protected.
 	Limit int
-	// Counted says whether BindingChanged was told of every binding.
+	// Counted reports whether BindingChanged was called for every binding.
 	Counted func() bool
 }
 
@@ -72,7 +73,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	tally    *tally
-	labelled sets.Set[hubv1.ObjectIdentity] // objects that carried the label when last told of
+	labelled sets.Set[hubv1.ObjectIdentity] // objects that had the label at their last change
 	queue    workqueue.TypedRateLimitingInterface[string]
 
 	// Of Reconcile alone.
@@ -92,7 +93,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	yes := true
 	c, err := controller.NewTyped("protect", mgr, controller.TypedOptions[string]{
 		Reconciler: k, NeedLeaderElection: &yes, RecoverPanic: &yes,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[string](gatherFor, time.Minute),
+		RateLimiter: pace.Retries[string](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of protected names: %w", err)
@@ -118,7 +119,7 @@ func (k *Keeper) wake() {
 	}
 }
 
-// BindingChanged is told of every change of a binding, also while another replica leads.
+// BindingChanged is called for every change of a binding, also while another replica leads.
 func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
 	changed := k.tally.count(c.Before, c.After)
@@ -166,7 +167,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	is := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: k.options.Namespace, Name: Name}
 	if err := k.options.APIReader.Get(ctx, key, is); apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).V(1).Info("There is no ConfigMap to name what is protected from deletion", "configMap", key)
+		ctrl.LoggerFrom(ctx).V(1).Info("The ConfigMap that names what is protected from deletion is missing", "configMap", key)
 		return again, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
@@ -182,7 +183,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged is what is wanted. While not everything is known, what is said already stays.
+// merged returns the wanted content. While not all is known, earlier entries stay.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {
@@ -202,7 +203,7 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	known = true
 	for kind := range now.kinds {
 		state, watched := k.options.Templates.State(kind)
-		known = known && watched && (state.Told || state.Reason != "")
+		known = known && watched && (state.Delivered || state.Reason != "")
 	}
 	labelled = slices.DeleteFunc(labelled, func(id hubv1.ObjectIdentity) bool { return !k.isLabelled(id) })
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted

@@ -15,8 +15,8 @@ func (r *run) ends() bool {
 	})
 }
 
-// ending reports whether the rows of a deleted object are not written now. They wait while copies are on their way out.
-// After the last one, the leader ends the binding without them: it is told, and nobody would read them.
+// ending reports whether the rows of a deleted object are not written now. They wait while copies are being removed.
+// After the last copy, the leader ends the binding without writing its rows.
 //
 // A row that says what a withdrawal waits for is written, and so is a list of orphaned copies. The rows of another
 // replica are the only way to the leader.

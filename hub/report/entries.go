@@ -11,22 +11,22 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the memory of one binding. It may be lost at any time: a restart costs no write.
+// entry is the in-memory state of one binding. It may be lost at any time: a restart costs no write.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil bounds the wait for expected results. Zero while nothing is waited for.
+	// settleUntil bounds the wait for expected results. Zero while there is no wait.
 	settleUntil time.Time
-	// waitingSince is when a decision began to wait for clusters that may be back in a moment; see grace.go.
+	// waitingSince is when a decision began to wait for clusters that may soon be back; see grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
 	troubles troubles
 
 	merged  merged         // what is on the hub object
-	refusal refusal        // what its API server did not take
+	refusal refusal        // the status that its API server refused
 	states  map[string]int // rows by state, as counted in the metric
 }
 
@@ -47,20 +47,20 @@ type results struct {
 	reported reached // the last one that was complete
 }
 
-// lastWrite tells a binding in the cache that is older than the last write of its status.
+// lastWrite identifies cached bindings that are older than the last write of their status.
 type lastWrite struct {
-	written string // resourceVersion of that write; an older binding is not acted on
-	refused string // resourceVersion on which a write was decided that the server refused as too old
-	behind  bool   // the cache is waited for; the next event of the binding wakes it
+	written string // resourceVersion of that write; an older binding is ignored
+	refused string // resourceVersion of a write that the server refused as too old
+	behind  bool   // the run waits for the cache; the next event of the binding wakes it
 }
 
-// reached identifies what clusters have reported on.
+// reached identifies the content on which clusters have reported.
 type reached struct {
 	binding int64  // generation of the binding
 	hub     uint64 // content of the hub object
 }
 
-// drifts are the fields that were put back on members since the last event on them.
+// drifts are the fields that were restored on members since the last event on them.
 type drifts struct {
 	told    time.Time // the last event
 	count   int
@@ -68,18 +68,18 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt takes up what the cache shows of the binding, and says whether the decision is another one.
+// adopt takes over the cached binding, and returns whether its decision changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// Another object under the same name: what is known speaks of the old one.
+		// Another object under the same name: the entry is about the old one.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// A withdrawal that was done says nothing about the next one.
+		// The outcome of an earlier withdrawal does not hold for the next one.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
@@ -93,12 +93,12 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook says that a later decision than the one of the binding asks for the opposite of a cluster.
+// overtook reports whether a later decision than the binding's asks the opposite of a cluster.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
 
-// opposed says that a cluster that was to hold the object is no longer, or the other way round.
+// opposed reports whether one entry places the object on a cluster and the other removes it.
 func opposed(was, is hubv1.TargetState) bool {
 	return was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent))
 }
@@ -111,7 +111,7 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record keeps an outcome and says how much it matters.
+// record keeps an outcome and returns how soon it must be written.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
@@ -159,8 +159,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress is how much one more step matters. While the object is only taken away, nobody waits for the steps before
-// the last.
+// progress is how soon one more result must be written. While the object is only withdrawn, only the last result is
+// urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -168,8 +168,8 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete is true once every target has reported on the same content; targets that are away are not waited for, nor
-// those that report to other replicas, unless all do.
+// complete is true once every target has reported on the same content. Clusters that are away need not report, nor
+// clusters of other replicas, unless all clusters are theirs.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
@@ -195,7 +195,7 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 	return p, held
 }
 
-// underWay are reasons for which nobody has to do anything, or somebody asked.
+// underWay are reasons that need no action, or that a user asked for.
 var underWay = map[string]bool{
 	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonFinalizersRemain: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
@@ -203,14 +203,15 @@ var underWay = map[string]bool{
 
 func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse && !underWay[o.Reason] }
 
-// same says whether two outcomes lead to the same row.
+// same reports whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {
 	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
 		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubContent == b.HubContent && a.Generation == b.Generation &&
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 
-// outdated says that a cached binding is older than our own last write, or the one that a write was refused for.
+// outdated reports whether a cached binding is older than our own last write, or is the version for which a write was
+// refused.
 func (e *entry) outdated(b hubv1.BindingObject) bool {
 	if e.uid != "" && e.uid != b.GetUID() {
 		return false

@@ -24,7 +24,7 @@ const (
 	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
 
-// driftEvery is how often an object's corrections are told at most.
+// driftEvery is the least time between two events on the corrections of one object.
 const driftEvery = time.Minute
 
 // namedInEvents is how many clusters an event names.
@@ -35,11 +35,11 @@ type event struct {
 	kind, reason, action, note string
 }
 
-// troubles are those of an object that were told by this process and whose end was not. What was told before a restart
-// is seen from the binding, unless something came between.
+// troubles are the failures of an object with an event of this process and no recovery event yet. Failures before a
+// restart are read from the binding.
 type troubles struct{ applying, health bool }
 
-// note takes up what is told now.
+// note records the event that is told now.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
 	case EventApplyFailed, EventHubIsOlder, EventApplied:
@@ -49,8 +49,8 @@ func (t *troubles) note(ev event) {
 	}
 }
 
-// phases returns the events that a change of a binding's status is worth. before is what the server held, so that a
-// restarted hub repeats nothing.
+// phases returns the events for a change of a binding's status. before is the status on the server, so that a restarted
+// hub repeats no event.
 func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
 	out = append(out, t.applyPhase(before, after, spec)...)
@@ -69,8 +69,8 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// An update that went well, or a link that comes back, is no news: an event for each would be as many writes as the
-	// rows. Nor is it that an object is everywhere whose own status says so.
+	// No event for a successful update or a link that comes back: there would be as many events as rows. Also none for an
+	// object whose own status says that it is everywhere.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -112,17 +112,17 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 	return ""
 }
 
-// failing is true for a row that somebody has to look at.
+// failing is true for a row that needs a user's action.
 func failing(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
 }
 
-// speaks says whether the hub object has the merged status.
+// speaks reports whether the hub object has the merged status.
 func speaks(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// held says whether every cluster that shall hold the object was seen to hold some generation of it.
+// held reports whether every cluster that shall hold the object holds some generation of it.
 func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gather reads what the rows are made of. A cluster of which nothing is known gets no fact, so that its row stays.
+// gather reads the inputs of the rows. A cluster without a known state gets no fact, so that its row stays.
 func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
 		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
@@ -43,14 +43,14 @@ func (r *run) gather(ctx context.Context) error {
 		if known {
 			r.facts[t.Name] = fact
 		}
-		// After a restart the row still tells what the link does not yet.
+		// After a restart, the row still knows the state that the link does not know yet.
 		row := r.binding.BindingStatus().Row(t.Name)
 		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
 	}
 	return nil
 }
 
-// statusAggregation is the placement's. Once that is gone, what the binding has kept of it holds on.
+// statusAggregation is the placement's. If the placement is gone, the settings that the binding recorded stay in force.
 func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, error) {
 	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
 		var p hubv1.PlacementObject = &hubv1.Placement{}
@@ -68,7 +68,7 @@ func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, e
 	return hubv1.LastSettings(r.binding).StatusAggregation, nil
 }
 
-// fact is what is known of one cluster now; known is false if that is nothing.
+// fact is the current state of one cluster; known is false if there is none.
 func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, known bool, err error) {
 	cluster, err := r.reporter.opts.Fleet.Get(t.Name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	}
 	o, found, synced := cluster.Observation(gvk, types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
 	f.Synced = synced
-	// A cluster may hold an object of that name which is the copy of another one, or claims to be.
+	// An object of that name on the cluster may be the copy of another object, or claim to be.
 	if found && o.Owner == r.id {
 		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
@@ -95,18 +95,18 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 
-// awaited is true if something is on the cluster that has not been observed yet.
+// awaited is true if the watch has not shown the copy on the cluster yet.
 func awaited(f rollup.Fact) bool {
 	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync || f.Outcome.Reason == hubv1.ReasonCompleted {
 		return false
 	}
 	if f.Outcome.Reason == hubv1.ReasonWithdrawn {
-		return f.Observation != nil && f.Observation.UID != f.Outcome.UID // the copy that the watch shows is on its way out
+		return f.Observation != nil && f.Observation.UID != f.Outcome.UID // the copy that the watch shows is being removed
 	}
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }
 
-// awayFact says why a cluster cannot be asked. While the first connection is being made that is not known.
+// awayFact says why a cluster cannot be asked. During the first connection the reason is unknown.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
@@ -119,7 +119,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
 	}
 	if c.Name == "" {
-		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; what it holds stays there"
+		f.LinkReason, f.LinkMessage = hubv1.ReasonClusterMissing, "there is no MemberCluster of this name; the copy on the cluster stays"
 		return f, true, nil
 	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
@@ -140,8 +140,8 @@ func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersi
 	return hubv1.Wanted(t, r.hub).At(&c), nil
 }
 
-// fromMembers are reasons whose message may quote the object. That of a conflict holds what stands in policies alone,
-// and is where hub/policystatus learns who disagrees.
+// fromMembers are reasons whose message may quote the object. OverrideConflict is not among them: its message quotes
+// only policies, and hub/policystatus reads from it which policies disagree.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,
@@ -155,7 +155,7 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	return &o
 }
 
-// decision takes over what the scheduler said.
+// decision takes over the scheduler's part of the status.
 func (r *run) decision() {
 	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
 	if !known || !r.leads {

@@ -11,20 +11,19 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A link that is down for a moment, because an API server restarts or a connection breaks, says nothing about the
-// objects behind it. So rows of a cluster stay as they are until its link has been down for a while; its MemberCluster
-// says at once that it is. A status that depends on them does not flap, and a link that is back in time costs no write.
-// In the same way they wait if a link that is down says another reason. A cluster whose link was ended has been given
-// up by somebody, and that is told at once.
+// A link may be down for a moment, because an API server restarts or a connection breaks. So rows of a cluster stay
+// unchanged until its link has been down for the time of grace. Its MemberCluster is not Ready at once. A status does
+// not flap, and a link that is back in time costs no write. The same holds if the reason of a link that is down
+// changes. If a user ended the link, the rows change at once.
 //
-// Scheduling sees at once that a cluster is not Ready, so that nothing new goes there. What it then says of decisions
-// that stay as they are, such as why a cluster keeps an object, waits for the time of grace as well.
+// Scheduling sees at once that a cluster is not Ready, and sends no new objects there. If a decision stays and only its
+// message changes, such as why a cluster keeps an object, the message waits for the time of grace, too.
 
 // grace is how long a link may be down, unless Options.Grace says otherwise.
 const grace = 10 * time.Second
 
-// WakeCluster makes every binding with that target be looked at: the link to the cluster changed.
-// Those of a cluster whose link is lost wake when it has been down for the time of grace.
+// WakeCluster wakes the bindings that name a cluster, because its link changed. If the link is lost, they wake when it
+// has been down for the time of grace.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -53,7 +52,7 @@ func (r *Reporter) lose(cluster string) {
 	r.forgetOutcomes(cluster)
 }
 
-// forgetOutcomes drops what says nothing about what the cluster holds when it is back. It is called with the lock held.
+// forgetOutcomes drops the outcomes of a cluster that is away. It is called with the lock held.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
 		delete(e.outcomes, cluster)
@@ -69,13 +68,12 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace says whether the link of a cluster, which is down, was lost so short a time ago that its rows stay as they
-// are.
+// inGrace reports whether a link that is down was lost so recently that the rows stay unchanged.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known := r.lost[cluster]
-	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link tells of what it does not know yet in a moment
+	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon know its state
 }
 
 // noteReadiness notes when a MemberCluster turns not Ready, whichever replica works on it.
@@ -91,7 +89,7 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
-// graceLeft is how long it takes until every cluster that is not Ready has not been for the time of grace.
+// graceLeft is the time until every cluster that is not Ready has been so for the time of grace.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,9 +102,8 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 	return left
 }
 
-// waitsForGrace says that scheduling has decided on no other clusters than before, and says so in other words because
-// of clusters that may be away for a moment only. That is not waited for twice as long because clusters go away one
-// after the other.
+// waitsForGrace reports whether only the message of a decision changed, because of clusters that may be away for a
+// moment. Clusters that go away one after the other do not prolong the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -125,8 +122,7 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace wakes the binding when what scheduling says of it is to be taken over, if that waits. It is called with
-// the lock held.
+// waitForGrace wakes the binding when a message that waits for grace is due. It is called with the lock held.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}

@@ -11,7 +11,7 @@ import (
 var (
 	hubWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_hub_writes_total",
-		Help: "Writes to the hub's API server, by kind and by what was written: rows of a binding, or the merged status of a hub object.",
+		Help: "Writes to the hub's API server, by kind of the object and by content: rows of a binding, or the merged status of a hub object.",
 	}, []string{"kind", "reason"})
 	windowSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "hanse_report_window_seconds",
@@ -24,7 +24,7 @@ var (
 	}, []string{"state"})
 	driftCorrected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_drift_corrected_total",
-		Help: "Objects on members that were put back after somebody had changed them, by kind.",
+		Help: "Copies on members that the hub restored after another client had changed them, by kind.",
 	}, []string{"kind"})
 )
 

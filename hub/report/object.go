@@ -20,13 +20,13 @@ import (
 
 // merged is the status that this process last wrote to a hub object.
 type merged struct {
-	sent map[string]any // what was sent; nil if nothing was, or if the server made nothing else of it
-	// resourceVersion and result are what the server made of it.
+	sent map[string]any // what was sent; nil if the server did not change it
+	// resourceVersion and result are the server's answer.
 	resourceVersion string
 	result          map[string]any
 }
 
-// seen drops what is no longer needed because the cache has the object at this version.
+// seen drops the answer once the cache has the object at this version.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -34,18 +34,17 @@ func (m merged) seen(resourceVersion string) merged {
 	return m
 }
 
-// refusal is a status that the hub's API server did not take. The same is not sent again while object and schema are
-// the same.
+// refusal is a status that the hub's API server refused. It is not sent again while object and schema are the same.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
 	condition  verdict
 	status     map[string]any
 	at         metav1.Time // when status was merged: its conditions have this time
-	stays      bool        // nor does the server let the one before be taken back
+	stays      bool        // the server also refuses to remove the earlier status
 }
 
-// stands is true while object and schema are those that a status was refused for.
+// stands is true while object and schema have not changed since the refusal.
 func (f refusal) stands(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
@@ -60,7 +59,7 @@ func notWritten(reason, format string, args ...any) *verdict {
 	return &verdict{metav1.ConditionFalse, reason, bounded(fmt.Sprintf(format, args...))}
 }
 
-// A reservation gives the verdict if the status must not be on the hub object, nil if it has nothing against it.
+// A reservation returns the verdict if the status must not be written to the hub object, else nil.
 type reservation func(*run) *verdict
 
 var reservations = []reservation{
@@ -68,14 +67,14 @@ var reservations = []reservation{
 	coreWorkload,  // controllers on the hub write it, or several clusters cannot read as one
 	bindingOnly,   // the placement says so
 	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
-	ownedByOthers, // somebody else writes to this status
+	ownedByOthers, // another manager writes this status
 }
 
 func hubIsTarget(r *run) *verdict {
 	if !r.hubIsTarget {
 		return nil
 	}
-	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the status belongs to what runs there")
+	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the controllers there write the status")
 }
 
 var coreWorkloads = map[schema.GroupKind]bool{
@@ -94,7 +93,7 @@ func coreWorkload(r *run) *verdict {
 		return nil
 	}
 	if _, folds := rollup.WorkloadSchema(r.template.GroupVersionKind()); !folds {
-		return notWritten(hubv1.ReasonCoreWorkload, "the merged status of a %s is in this binding only: it cannot read as that of one cluster", r.id.Kind)
+		return notWritten(hubv1.ReasonCoreWorkload, "the status of a %s is merged in this binding only: several clusters cannot be shown as one", r.id.Kind)
 	}
 	if r.reporter.opts.HubRunsWorkloads() {
 		return notWritten(hubv1.ReasonCoreWorkload, "the hub has nodes or a controller-manager, whose controllers write the status of a %s", r.id.Kind)
@@ -143,8 +142,8 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	return slices.Compact(others), hub
 }
 
-// writeObject brings the merged status to the hub object and says so in StatusWritten. While the hub object or its
-// definition cannot be read, the condition stays.
+// writeObject writes the merged status to the hub object, and the result to the condition StatusWritten. While the hub
+// object or its definition cannot be read, the condition stays.
 func (r *run) writeObject(ctx context.Context) error {
 	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
@@ -185,7 +184,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrIncomplete):
-		return nil, nil // what was written before is better
+		return nil, nil // the status written before is better
 	case err != nil:
 		return nil, fmt.Errorf("merging the status of %s: %w", r.id, err)
 	case len(status) == 0:
@@ -209,7 +208,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused is the verdict on a status that the server has refused, if the same comes of the rows again.
+// alreadyRefused is the earlier verdict if the rows give the same status that the server has refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.stands(r) {
 		return nil
@@ -227,8 +226,8 @@ func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes what the hub had written before it had a reason not to: it may be wrong by now. What others own, or
-// what the server has refused to change, stays.
+// takeBack removes a status that the hub wrote earlier and must not write now, because it may be outdated. It stays if
+// other managers own fields, or if the server refuses the change.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -236,7 +235,7 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	}
 	refused, err := r.apply(ctx, nil)
 	if refused != nil {
-		v.message = bounded(v.message + "; what was written before stays: " + refused.message)
+		v.message = bounded(v.message + "; the status written before stays: " + refused.message)
 	}
 	return err
 }
@@ -256,11 +255,11 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// apply writes the status if it is not there yet. nil means that it is there now.
+// apply writes the status if the hub object lacks it. nil means success.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
-		// What the server made of it may hold defaults.
+		// The server may have added defaults.
 		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
 		return nil, nil
 	}
@@ -292,7 +291,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused tells what the server said no to for good from what is worth another try.
+// refused returns a verdict if the server's refusal is final, and an error if another try may help.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -302,7 +301,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsForbidden(err):
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
-		// The schema that was followed may be older than the one that refused.
+		// The schema that was used may be older than the server's.
 		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
@@ -319,7 +318,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 }
 
-// undeclared is the answer to a field that the schema does not have: server-side apply gives a 500 with a text.
+// undeclared is true for the answer to an unknown field: server-side apply gives a 500 with a text.
 func undeclared(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }

@@ -54,7 +54,7 @@ type gathered struct {
 	template *unstructured.Unstructured // nil if the hub object is not known
 	content  uint64                     // of the template
 	hub      hubv1.HubObject
-	// aggregation is what the placement asks of the merged status.
+	// aggregation are the placement's settings for the merged status.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
 	unseen      bool // a cluster has not reported on the object, or has not shown the copy that was applied
@@ -73,8 +73,7 @@ type part struct {
 type writing struct {
 	rows  []hubv1.ClusterRow // in full
 	after hubv1.BindingStatus
-	// again is how long it takes until the decision is taken over, zero if it has been; waitingSince is when it began to
-	// wait.
+	// again is the time until the decision is taken over; zero if it has been. waitingSince is when it began to wait.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // of the hub object's kind
@@ -119,7 +118,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// classOf is the class of the changes that wait for a binding to be written.
+// classOf is the class of a binding's pending changes.
 func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,13 +142,13 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	return turn
 }
 
-// begin shuts the window and reads the binding. A run is nil if there is nothing to do now.
+// begin ends the window and reads the binding. The run is nil if there is no work now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
 	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
 	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, nil // its next event, of whatever kind, comes to bindingChanged or bindingGone
+			return nil, nil // its next event calls bindingChanged or bindingGone
 		}
 		return nil, fmt.Errorf("reading binding %s: %w", key, err)
 	}
@@ -158,7 +157,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	e := r.entry(key)
 	e.adopt(binding)
 	if e.outdated(binding) {
-		e.behind = true // its next event wakes it; should that have been missed, this does
+		e.behind = true // its next event wakes it; this covers a missed event
 		r.wake(key, e, whenIdle, pace.Many)
 		return nil, nil
 	}
@@ -188,7 +187,7 @@ func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	return opened
 }
 
-// report sets the status to be.
+// report computes the new status.
 func (r *run) report(ctx context.Context) {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
@@ -207,7 +206,7 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again, for a bounded time, if an expected result would change the status. The result ends
+// unsettled opens the window again, for a limited time, if an expected result would change the status. The result ends
 // the window.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
@@ -226,7 +225,7 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// changed says whether the status to be is another one.
+// changed reports whether the new status differs from the old one.
 func (r *run) changed() bool {
 	before, after := *r.binding.BindingStatus(), r.after
 	if !slices.EqualFunc(before.Clusters, after.Clusters, sameRow) {
@@ -253,7 +252,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails is true if a row tells of a failure that was not told before.
+// fails is true if a row has a failure that it did not have before.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -294,7 +293,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return nil
 }
 
-// tellPhases records the events that the status to be is worth. It is called with the entry's lock held.
+// tellPhases records the events for the new status. It is called with the entry's lock held.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
@@ -302,7 +301,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end keeps what the next run needs to know.
+// end keeps the state for the next run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -323,14 +322,14 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten keeps what is on the hub object, while its rows wait for a turn.
+// keepWritten keeps the status on the hub object, while its rows wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry returns the entry of the binding with the lock held. If the binding is gone by now, what is kept there is lost.
+// entry returns the entry of the binding with the lock held. If the binding is gone, changes of the entry are lost.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]

@@ -1,20 +1,20 @@
-// Package report says what became of each binding: it keeps the rows and conditions of the binding's status, and the
-// merged status of the hub object, and tells the object's events.
+// Package report writes the status of each binding (its rows and conditions) and the merged status of the hub object,
+// and records the object's events.
 //
-// What is said is decided by hub/rollup; here it is gathered, written and timed.
-//   - Whatever happens only wakes a binding. Outcomes of package dispatch are the one thing that is kept in memory,
-//     because nobody else has them; after a restart the rows hold until there are new ones.
+// hub/rollup computes the statuses. This package gathers their inputs, and decides when they are written.
+//   - An event only wakes a binding. Only the outcomes of package dispatch are kept in memory, because no other part
+//     has them. After a restart, a row stays until there is a new outcome.
 //   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the
 //     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
-//   - A window that has ended is written when hub/pace gives a turn. Until then it takes in what comes.
-//   - Both are written only if they differ. The hub object comes first, so that the binding's write can say what came
-//     of it, and so that under load what people look at is there first.
-//   - A binding in the cache that is older than our own last write is not acted on.
+//   - A window that has ended is written when hub/pace gives a turn. Until then, later changes join it.
+//   - Both are written only if they differ. The hub object is written first: then the binding's condition can report
+//     the result, and under load users see the hub object's status first.
+//   - A cached binding that is older than our own last write is ignored.
 //   - A link that is down for a moment changes nothing (grace.go).
-//   - Every replica reports on the clusters that it works on, the leader alone writes the rest (shares.go).
+//   - Every replica writes the rows of the clusters that it works on. The leader alone writes the rest (shares.go).
 //
-// The status of a hub object is written only where that is safe (object.go); everything else is in the binding, with
-// the reason.
+// The status of a hub object is written only where that is safe (object.go). Otherwise the binding has the merged
+// status, with the reason.
 package report
 
 import (
@@ -49,15 +49,14 @@ type Templates interface {
 	// Get returns the hub object; it is shared and must not be changed. Of its managed fields, those of the status
 	// subresource are kept.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content is the same number as long as nothing but the status of the hub object changes; 0 if there is no such
-	// object.
+	// Content is a number that changes with every part of the hub object but its status; 0 if there is no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Decisions gives what scheduling last said about a binding beside its spec.
+// Decisions has the last decision on a binding, without its spec.
 type Decisions interface {
 	// Decision returns the condition Scheduled, the rejected clusters and the placements that are not followed. known is
-	// false until the binding has been scheduled by this process: then what its status says stays.
+	// false until this process has decided on the binding. Until then, the status keeps the earlier decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
@@ -72,8 +71,8 @@ type Options struct {
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is told of a binding whose object is deleted and whose last copy is gone, and says whether that is news.
-	// The binding ends then, and its rows are not written. Unset means that they are.
+	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. It returns true if the
+	// binding ends now; then its rows are not written. Unset means that they are.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
 	// Pacer gives the turns for writes. Unset means one of its own.
@@ -84,7 +83,7 @@ type Options struct {
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
 	HubRunsWorkloads func() bool
-	// Conventions of a kind are by which the status of a hub object is read if the hub is a member. Unset means that there
+	// Conventions of a kind, by which the status of a hub object is read if the hub is a member. Unset means that there
 	// are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
 	// Grace is how long a link may be down before rows say so. Default 10 s.
@@ -107,7 +106,7 @@ type Reporter struct {
 	unready map[string]time.Time // when each MemberCluster that is not Ready turned so
 }
 
-// New returns a Reporter that knows of no binding.
+// New returns a Reporter without bindings.
 func New(opts Options) (*Reporter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -175,7 +174,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open takes the controller's queue and puts in what woke before there was one.
+// open takes the controller's queue, and adds the bindings that woke before.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,8 +186,7 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	}
 }
 
-// Record takes the outcome of one try to bring the object of a binding to a cluster. The binding is the one that was
-// tried, as the cache had it.
+// Record takes the outcome of one try to write a copy. The binding is the one that was tried, as the cache had it.
 func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	if !r.catchUp(binding) {
 		return
@@ -198,7 +196,7 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	if e.overtook(binding, cluster) {
-		return // what was decided since is tried next
+		return // a later decision is tried next
 	}
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)
 	switch {
@@ -212,8 +210,8 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	}
 }
 
-// catchUp takes up the binding as the cache has it now, if its event has not come here yet: that event would take an
-// outcome for one of the decision before. It returns false if there is no such binding any more.
+// catchUp adopts the cached binding if its event has not arrived yet. Otherwise that event would take the outcome for
+// one of the earlier decision. It returns false if the binding is gone.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -235,17 +233,17 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	return true
 }
 
-// Wake makes a binding be looked at soon: its object on a cluster changed.
+// Wake wakes a binding, because its copy on a cluster changed.
 func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
 		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), pace.MergedStatus)
-	} // one that is not known yet is looked at when it comes
+	} // an unknown binding is woken by its first event
 }
 
-// WakeDecided makes a binding be looked at whose decision changed: results are likely to follow. If only the wording of
-// the decision changed, one event is likely to have changed it for many bindings.
+// WakeDecided wakes a binding whose decision changed. The window waits for results, which are likely to follow. If only
+// the wording changed, one event has probably changed it for many bindings.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -266,7 +264,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	defer r.mu.Unlock()
 	e := r.entries[key]
 	if e == nil {
-		return // an object without binding has nothing to be reported
+		return // an object without a binding has no status to write
 	}
 	if ok && template.GetResourceVersion() == e.merged.resourceVersion {
 		e.merged = e.merged.seen(e.merged.resourceVersion)
@@ -290,7 +288,7 @@ func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Cl
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter is wake for a time that is known.
+// wakeAfter is wake for a known time.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }

@@ -19,7 +19,7 @@ type Definitions interface {
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
-// definition is what is known of the status of one kind and version: by the hub's CRD, or by its workload schema.
+// definition describes the status of one kind and version, by the hub's CRD or by the workload schema.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema

@@ -52,7 +52,7 @@ func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	return nil
 }
 
-// BindingChanged is told of every change of a binding.
+// BindingChanged is called for every change of a binding.
 func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.After == nil {
 		s.set(hubv1.ObjectOf(c.Before), "")
@@ -86,7 +86,7 @@ func settingsText(b hubv1.BindingObject) string {
 	return strings.Join(append(parts, s.HealthExpression), "\x00")
 }
 
-// set notes the settings of an object, and tells if they changed.
+// set notes the settings of an object, and calls OnChange's function if they changed.
 func (s *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
 	if text == "" && s.none.Load() {
 		return
@@ -123,7 +123,7 @@ func parseSettings(text string) *sharedSettings {
 	last := len(parts) - 1
 	s.Paths = parts[:last]
 	if parts[last] != "" {
-		s.Expression, _ = health.Compile(parts[last]) // what cannot be read makes its objects Unknown, and says so in their rows
+		s.Expression, _ = health.Compile(parts[last]) // an unreadable setting makes the health of its objects Unknown, and their rows say so
 	}
 	return s
 }

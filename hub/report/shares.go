@@ -14,16 +14,16 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Several replicas report on one binding, each on the clusters that it works on. Every write is made of the whole
-// status, on the version that it was read in: who comes second reads again. So rows are never lost, and conditions
-// always speak of all of them.
+// Several replicas write one binding, each the rows of the clusters that it works on. Each write replaces the whole
+// status at the version that was read. The second writer gets a conflict and reads again. So no row is lost, and
+// conditions cover all rows.
 //
-// The leader writes the rest: what scheduling decided, the hub object's status, and the rows of clusters that are gone.
-// It waits a little for rows that are on their way, so that the status is folded once.
+// The leader writes the rest: the decision's part of the status, the hub object's status, and the rows of clusters that
+// are gone. It waits a little for the rows of other replicas, so that the status is folded once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas. These wait for results and for turns of
-// their own.
-const othersAtMost = 10 * longestWindow
+// othersAtMost is how long the leader waits for the rows of other replicas, which wait for results and for turns
+// themselves.
+const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
 	select {
@@ -34,7 +34,7 @@ func (r *Reporter) leads() bool {
 	}
 }
 
-// share finds out which rows are this replica's. It is false if none is, and nothing else to be done either.
+// share finds the rows that this replica writes. It returns false if it has no row and no other work.
 func (r *run) share(ctx context.Context) (part bool, err error) {
 	r.leads = r.reporter.leads()
 	r.elsewhere = map[string]bool{}
@@ -48,7 +48,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 			}
 			if c.Name == "" {
-				continue // nobody works on it any more
+				continue // no replica works on it any more
 			}
 		}
 		r.elsewhere[t.Name] = true
@@ -69,7 +69,7 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue is true for a row that does not speak of what its target shall hold. One that says why is not waited for.
+// isDue is true for a row that is not about the wanted content of its target, unless the row says why.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -80,7 +80,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return row.Generation != hubv1.Wanted(t, r.hub).Generation
 }
 
-// patience is how long after the first change a write waits for the results that are expected.
+// patience is how long after the first change a write waits for expected results.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -88,8 +88,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite is true for the leader, and for a replica that has news of its own clusters. A withdrawal is news as long as
-// it has not been said of the present decision.
+// mayWrite is true for the leader, and for a replica whose own rows changed. A withdrawal counts as a change until a
+// row for the current decision says so.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -109,8 +109,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a row of our own may
-// have been taken back with a new decision.
+// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a new decision may
+// have reset a row of our own.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

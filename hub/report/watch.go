@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// BindingChanged is told of every change of a binding.
+// BindingChanged is called for every change of a binding.
 func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	switch {
 	case c.After == nil:
@@ -29,10 +29,10 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// ClusterChanged is told of a cluster whose readiness changed, or that is gone.
+// ClusterChanged is called for a cluster whose readiness changed, or that was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
-		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // it is not waited for
+		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // the grace does not wait for it
 		r.WakeCluster(c.Before.Name)
 		return
 	}
@@ -40,7 +40,7 @@ func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	r.unlinkedChanged(c.After.Name)
 }
 
-// bindingChanged takes up a new decision. For changes of the status see othersWrote.
+// bindingChanged handles a new decision. For changes of the status see othersWrote.
 func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -51,7 +51,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// Nobody is left to report: no target, or none that is not away.
+		// No cluster will report: there is no target, or all are away.
 		e.reported, u = p, max(u, lastResult)
 	}
 	if wake {
@@ -59,7 +59,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	}
 }
 
-// settingsChanged wakes a binding by whose settings the status of its object is read and merged otherwise now.
+// settingsChanged wakes a binding whose settings for reading and merging the status changed.
 func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -67,7 +67,7 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone drops what is remembered of a binding, unless another one of that name is known already.
+// bindingGone drops the entry of a binding, unless a new binding of that name is known already.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -80,16 +80,16 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged wakes the bindings of a cluster without a link: of that only its MemberCluster says why. Those of the
-// others wake with their link.
+// unlinkedChanged wakes the bindings of a cluster without a link, because only its MemberCluster says why. Other
+// clusters' bindings wake by the link.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)
 	}
 }
 
-// PlacementChanged is told of a placement whose spec changed. It wakes the bindings that follow the placement, which
-// says where their status goes.
+// PlacementChanged is called for a placement whose spec changed. It wakes the bindings that follow it, because the
+// placement says where their status is written.
 func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer makes the two requests of this package. They are the bulk of what the hub writes, so each says no more than it
-// has to, and of the answers only that is read which is used: client libraries build, diff and parse whole objects.
+// writer makes the two requests of this package. They are most of the hub's writes, so each sends only the needed
+// fields and reads only the needed part of the answer. Client libraries build, diff and parse whole objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -34,8 +34,8 @@ func newWriter(config *rest.Config) (writer, error) {
 // versionAlone asks for an answer without spec and status.
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// rows replaces the status of a binding, if it still is at the version that was read, and returns the new version. A
-// PUT of the status changes nothing else, so that nothing else is sent.
+// rows replaces the status of a binding if it still has the version that was read, and returns the new version. A PUT
+// of the status changes nothing else, so nothing else is sent.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
 	var object struct {
@@ -70,8 +70,8 @@ func bindingKind(namespace string) (kind, resource string) {
 	return "ResourceBinding", "resourcebindings"
 }
 
-// apply applies the status of a hub object, without force. The server is not asked to validate fields: server-side
-// apply refuses those that it does not know in any case. It would parse the status a second time for it.
+// apply applies the status of a hub object, without force. It does not ask for field validation: server-side apply
+// refuses unknown fields anyway, and validation would parse the status twice.
 func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -93,7 +93,7 @@ func statusPath(r schema.GroupVersionResource, namespace, name string) []string 
 	return append(path, r.Resource, name, "status")
 }
 
-// answer is what is read of the object that the server returns.
+// answer has the needed fields of the object that the server returns.
 type answer struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`

@@ -44,7 +44,7 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied counts every target that is not Evicting, also those that are to lose the object: until they have, the
+// applied counts every target that is not Evicting, also targets that shall lose the object: until they have, the
 // decision is not carried out.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow

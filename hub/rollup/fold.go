@@ -103,8 +103,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions is how many types are folded: those that most targets have. A cluster cannot fill the hub object by
-// inventing some.
+// maxConditions is how many condition types are folded, first the types that most targets have. A cluster cannot fill
+// the hub object by inventing some.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -185,7 +185,7 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say is what one target contributes: Unknown while it does not hold what is desired now.
+// say is the contribution of one target: Unknown while it does not hold the desired content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
@@ -268,8 +268,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of what is not desired any
-// more counts as Unknown, unless it is bad.
+// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of content that is not
+// desired any more counts as Unknown, unless it is bad.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))

@@ -32,8 +32,8 @@ const (
 
 // MergeStatus returns the status that the hub object is to have, from the full rows of its clusters (Rows), and the
 // names of the fields that were left out. It is nil if there is nothing to say. template is the hub object; its status
-// is what was said last. Numbers of clusters that are away stay in sums; all else of what is not applied counts as
-// Unknown. rules are what the object's placement asks for; the zero value asks for nothing.
+// is the last merged status. Numbers of clusters that are away stay in sums; all other values that are not applied
+// count as Unknown. rules are what the object's placement asks for; the zero value asks for nothing.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -83,7 +83,7 @@ type part struct {
 	whole, named map[string]any
 }
 
-// current is true if the target's conditions speak of what is desired now, and not of the time before it went away.
+// current is true if the target's conditions are about the desired content, and not from before the cluster went away.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }

@@ -11,8 +11,8 @@ import (
 // maxEntries of a map or list that clusters fill: more are no longer a summary.
 const maxEntries = 64
 
-// into is the merger of what is in a field: of an object, or of one entry of a list or map. before is what was said of
-// it last, and inner finds what a part has of it.
+// into is the merger of the values in a field: of an object, or of one entry of a list or map. before is the last value
+// of it last, and inner finds what a part has of it.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -21,7 +21,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 		observed := inner(i)
 		switch {
 		case observed != nil:
-			p.lost = min(p.lost, health.LostStrings) // what is nested is lost as a whole, but for strings
+			p.lost = min(p.lost, health.LostStrings) // nested values are lost as a whole, but for strings
 		case p.lost >= health.LostNested:
 			p.lost = health.LostNamed
 		default:

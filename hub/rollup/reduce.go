@@ -18,7 +18,7 @@ import (
 type report struct {
 	cluster string
 	value   any  // nil if it reports none
-	current bool // it speaks of what is desired now
+	current bool // it is about the desired content
 }
 
 // reduced is the field that a rule makes.
@@ -27,7 +27,7 @@ type reduced struct {
 	words severity
 }
 
-// A reducer makes one value of those that the targets report, which are sorted by cluster; ok is false if it cannot.
+// A reducer makes one value of the targets' values, which are sorted by cluster; ok is false if it cannot.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
 // reducers but CEL.

@@ -1,11 +1,11 @@
-// Package rollup folds what is known of an object's clusters: Status makes the status of a binding, MergeStatus the
+// Package rollup folds the facts about an object's clusters: Status makes the status of a binding, MergeStatus the
 // status of the hub object from its rows.
 //
-// It reads no clock and talks to nobody: hub/report gathers an Input, and equal Inputs give byte-equal results.
-// Whatever is called a second time with the same facts changes nothing, so that a quiet fleet costs no write.
-//   - What is not known stays as it was. After a restart a row holds until its cluster has reported; a cluster that is
-//     away keeps its last numbers, marked Unknown, with the time that they are of. One that is away for a moment
-//     changes nothing.
+// It reads no clock and talks to no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A
+// second call with the same facts changes nothing, so that a quiet fleet costs no write.
+//   - An unknown fact leaves the row as it was. After a restart a row holds until its cluster has reported; a cluster
+//     that is away keeps its last numbers, marked Unknown, with the time that they are of. One that is away for a
+//     moment changes nothing.
 //   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a
 //     newer sight of the member object contradicts it.
 //   - A time moves only when the thing that it dates does.
@@ -27,7 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Fact is what is known of one cluster now.
+// Fact is the current state of one cluster.
 type Fact struct {
 	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if
 	// there is none. An outcome of an earlier state of the target must not be given.

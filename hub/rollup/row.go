@@ -346,7 +346,7 @@ func (in Input) behindMessage(t hubv1.BindingTarget, confirmed int64) string {
 	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
-// kept is a row that still says what the member was last known to hold.
+// kept returns a row with the last known state of the copy.
 func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {

@@ -59,7 +59,7 @@ func (r Rules) has(path string) bool {
 	return ok
 }
 
-// below is true if a rule names something in what is at the path.
+// below is true if a rule names a part of the value at the path.
 func (r Rules) below(path string) bool {
 	for p := range r.reducers {
 		if strings.HasPrefix(p, path+"/") {

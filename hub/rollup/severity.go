@@ -41,7 +41,7 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf a field; false if nobody knows what its words mean.
+// severityOf a field; false if the meaning of its words is unknown.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true

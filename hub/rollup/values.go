@@ -99,7 +99,7 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal is the value that every target has. Only at the top: what is equal by chance says little further down.
+// equal is the value that every target has. It is used at the top only: further down, values are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -199,8 +199,8 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 }
 
 // observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was
-// said last. It is there only if the status of every cluster that has reported has one: whoever does not say it has not
-// seen it.
+// said last. It is there only if the status of every cluster that has reported has one: a controller that does not say
+// it has not seen it.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,11 +19,11 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		return in, p
 	}
 	if !s.listed(in.Object.ID.GroupKind()) {
-		return hold(in, 5*time.Second, "the objects of its kind have not been listed")
+		return hold(in, "the objects of its kind have not been listed")
 	}
 	facts, err := s.liveFacts.get(ctx, in.Object.ID.Namespace)
 	if err != nil {
-		return hold(in, 5*time.Second, err.Error())
+		return hold(in, err.Error())
 	}
 	live := in
 	live.Facts = facts
@@ -36,16 +35,16 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 			in.Object.State, in.Object.Problem, in.Object.Template = decide.Undecided, err.Error(), nil
 			return s.confirm(ctx, in, decide.Decide(in))
 		case err != nil:
-			return hold(in, 5*time.Second, err.Error())
+			return hold(in, err.Error())
 		case isGone || object.GetDeletionTimestamp() != nil || (in.Object.ID.Namespace != "" && !facts.NamespaceRead):
-			return hold(in, time.Second, "")
+			return hold(in, "")
 		}
 		live.Object.Template = object
 	}
 	q := decide.Decide(live)
 	if q.Spec == nil || !equality.Semantic.DeepEqual(p.Spec.Clusters, q.Spec.Clusters) {
 		ctrl.LoggerFrom(ctx).V(1).Info("Withdrawing nothing yet: the cache differs from the API server")
-		return hold(in, time.Second, "")
+		return hold(in, "")
 	}
 	return in, p
 }
@@ -57,10 +56,13 @@ func (s *Scheduler) listed(gk schema.GroupKind) bool {
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
-// hold returns the plan that withdraws nothing. The condition shows why, if that may last.
-func hold(in decide.Input, again time.Duration, why string) (decide.Input, decide.Plan) {
+// hold returns the plan that withdraws nothing, to be confirmed again soon. The condition shows why, if that may last.
+func hold(in decide.Input, why string) (decide.Input, decide.Plan) {
 	in.Unconfirmed = true
-	p := decide.Decide(in)
+	p, again := decide.Decide(in), lookEvery
+	if why != "" {
+		again = 5 * lookEvery
+	}
 	if p.Again == 0 || again < p.Again {
 		p.Again = again
 	}

@@ -46,9 +46,9 @@ import (
 
 // Templates holds the hub's own objects of the kinds that are wanted.
 type Templates interface {
-	// Want says which kinds are needed.
+	// Want sets the wanted kinds.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries the wanted kinds of these groups now that were not served.
+	// Retry tries again now the wanted kinds of these groups that were not served.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
@@ -58,7 +58,7 @@ type Templates interface {
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// OnChange registers who is told of changed objects, OnState of changed states.
+	// OnChange registers a function to call for changed objects, OnState one for changed states.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 	// Live reads an object uncached. Gone means that the object was deleted, while its kind stands since the given
@@ -78,14 +78,14 @@ type Options struct {
 	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is
 	// not known. It is named in messages. Nil: never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// HubObject tells at which versions clusters may get an object. Nil: at that of the template alone.
+	// HubObject returns the versions at which clusters may get an object. Nil: the version of the template alone.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Workers is the number of objects decided on at a time. Default 4.
 	Workers int
 	Clock   clock.PassiveClock
-	// Failover limits what is moved from clusters.
+	// Failover limits how many objects move from clusters at once.
 	Failover Failover
-	// Guard limits what is deleted at once.
+	// Guard limits how many copies are deleted at once.
 	Guard Guard
 	// Pacer gives the turns for writes. Unset means one of its own.
 	Pacer *pace.Pacer
@@ -166,8 +166,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Refused says whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act on
-// them.
+// Refused reports whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act
+// on them.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
@@ -228,12 +228,12 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 	return nil
 }
 
-// OnWanted registers who is told when it is known which kinds are wanted, and when more are than before. To be called
-// before the manager starts.
+// OnWanted registers a function to call when the wanted kinds are known, and when kinds are added. To be called before
+// the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers who is told that Decision has a new answer for a binding, and whether it is decided as before,
-// in other words. To be called before the manager starts.
+// OnDecision registers a function to call when the Decision on a binding changed; asBefore is true if only its message
+// did. To be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

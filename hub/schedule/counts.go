@@ -18,7 +18,7 @@ import (
 
 // copyCounts are the numbers of objects by cluster and of copies by placement, by all bindings.
 type copyCounts struct {
-	await    func(context.Context) bool // until every binding was told; see CountWhen
+	await    func(context.Context) bool // until every binding was counted; see CountWhen
 	complete atomic.Bool                // every binding is counted
 
 	mu      sync.Mutex
@@ -96,7 +96,7 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	return c.copies[placement]
 }
 
-// CountWhen sets the function that waits until BindingChanged was told of every binding. To be called before the
+// CountWhen sets the function that waits until BindingChanged was called for every binding. To be called before the
 // manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 

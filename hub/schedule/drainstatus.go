@@ -78,7 +78,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 		}
 	}
 	name(cannot.blocked)
-	say(left.Staying, "stays: its placement wants it on every cluster", "stay: their placements want them on every cluster")
+	say(left.Staying, "stays: its placement puts the object on every cluster", "stay: their placements put them on every cluster")
 	name(cannot.staying)
 	if parts == nil {
 		parts = []string{"no object is left"}

@@ -197,7 +197,7 @@ func TestADrainedClusterIsEmptiedOneByOne(t *testing.T) {
 		}
 		want := &hubv1.DrainStatus{
 			Total: objectsOnEU + 1, Remaining: 1, Staying: 1,
-			Message: "1 object stays: its placement wants it on every cluster, such as " + ids[objectsOnEU].String(),
+			Message: "1 object stays: its placement puts the object on every cluster, such as " + ids[objectsOnEU].String(),
 		}
 		if diff := cmp.Diff(want, c.Status.Drain); diff != "" {
 			return errors.New(diff)

@@ -160,7 +160,7 @@ func (h *hubObjects) List(gk schema.GroupKind) []key {
 func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return kindwatch.State{Synced: !h.unlisted.Has(gk), Told: true}, true // every change is told by itself
+	return kindwatch.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true // every change is told by itself
 }
 
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }

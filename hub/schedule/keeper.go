@@ -19,11 +19,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is how often removals and drains are looked at.
+// lookEvery is the time between two looks at removals and drains, and between two collections of the wanted kinds. It
+// is also how long discovery may take to follow a changed definition.
 const lookEvery = time.Second
 
-// keeper lets removals go that may, says which are held, and reports the progress of drains. The leader alone runs it:
-// no other replica decides.
+// keeper releases removals, reports which are held, and reports the progress of drains. Only the leader runs it,
+// because no other replica decides.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -60,7 +61,7 @@ func (k keeper) look(ctx context.Context) {
 			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
 	}
-	if of.settled { // earlier leaders may have held what nothing asks for any more
+	if of.settled { // earlier leaders may have held removals that are no longer asked for
 		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
 	}
 	for _, o := range of.moved {
@@ -68,7 +69,7 @@ func (k keeper) look(ctx context.Context) {
 	}
 }
 
-// tell brings the status of an owner up to date. That of placements has a writer of its own, which asks Removal.
+// tell updates the status of an owner. hub/policystatus writes the status of placements, and calls Removal for it.
 func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
@@ -84,8 +85,8 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	}
 }
 
-// writeRemoval writes what is held of a MemberCluster that leaves. The replica that works on it may write its status as
-// well.
+// writeRemoval writes the held removals of a leaving MemberCluster. The replica that works on the cluster may write its
+// status, too.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -107,8 +108,8 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns what is to be said of the removals that a placement or MemberCluster asks for: what is held, and a
-// condition, nil if the one that is there stays. was is what its status says now.
+// Removal returns the held removals of a placement or MemberCluster, and the condition for its status; a nil condition
+// leaves the present one. was is the status now.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -123,7 +124,7 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers who is told that Removal has a new answer for a placement. To be called before the manager
+// OnRemoval registers a function to call when Removal has a new answer for a placement. To be called before the manager
 // starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 

@@ -14,14 +14,12 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFor is how old uncached facts may be. This spares the API server when many objects lose a cluster at once. Facts
-// that are older than the cache only delay a withdrawal.
-const liveFor = time.Second
-
-// liveFacts reads the facts of namespaces uncached, each at most once in liveFor.
+// liveFacts reads the facts of namespaces uncached, each at most once in pace.FreshFor: many objects may lose a cluster
+// at once. Facts that are older than the cache only delay a withdrawal.
 type liveFacts struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -39,7 +37,7 @@ func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, er
 	now := l.clock.Now()
 	l.mu.Lock()
 	for ns, r := range l.read {
-		if now.Sub(r.at) > liveFor {
+		if now.Sub(r.at) > pace.FreshFor {
 			delete(l.read, ns)
 		}
 	}

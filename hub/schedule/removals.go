@@ -31,7 +31,7 @@ type Guard struct {
 	Quiet time.Duration
 }
 
-// WithDefaults fills in what is unset.
+// WithDefaults fills in the unset fields.
 func (g Guard) WithDefaults() Guard {
 	g.Limit = cmp.Or(g.Limit, guard.DefaultLimit)
 	g.Window = cmp.Or(g.Window, guard.Window)
@@ -39,12 +39,12 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is how long removals wait at most while others keep being asked for, and for an object that cannot be
-// decided on.
+// longestQuiet is the longest wait of removals while others are still being asked for, or while a decision on an object
+// fails.
 const longestQuiet = 30 * time.Second
 
-// removals keeps the copies that are to go. It is kept in memory alone: a new leader finds the same removals when it
-// decides on everything, and what was held before it stays held, as bindings and owners say.
+// removals has the copies whose removal waits. It is in memory only: a new leader finds the same removals when it
+// decides on all objects, and bindings and owners record the held ones.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -425,8 +425,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh brings what is shown of a set up to date, and is true if it has another id. Small changes are not shown: that
-// would be a write for each.
+// refresh updates the shown state of a set, and returns true if its id changed. Small changes are not shown: that would
+// be a write for each.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -467,7 +467,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// text says what is held and what to do about it.
+// text is the message of the condition: the held removals and what to do.
 func (s *heldSet) text(o decide.Owner) string {
 	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {

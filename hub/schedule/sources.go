@@ -35,7 +35,7 @@ func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
 
-// BindingChanged is told of every change of a binding. While another replica leads, bindings are only counted.
+// BindingChanged is called for every change of a binding. While another replica leads, bindings are only counted.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
 	s.wants.bindingChanged(c)
@@ -60,7 +60,7 @@ func moved(c changes.Binding) bool {
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After))
 }
 
-// PlacementChanged is told of a placement whose spec changed, or whose deletion began. It wakes the objects of the
+// PlacementChanged is called for a placement whose spec changed, or whose deletion began. It wakes the objects of the
 // kinds that the placement selects.
 func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	s.wants.refresh()
@@ -74,8 +74,8 @@ func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	})
 }
 
-// OverridePolicyChanged is told of an override policy whose spec changed, or whose deletion began. It wakes the objects
-// of the kinds that the policy speaks of, if it excludes clusters.
+// OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. It wakes the
+// objects of the kinds that the policy speaks of, if it excludes clusters.
 func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
@@ -87,12 +87,13 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 	})
 }
 
-// NamespaceChanged is told of a namespace whose labels changed. It wakes the objects of the namespace.
+// NamespaceChanged is called for a namespace whose labels changed. It wakes the objects of the namespace.
 func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is told of every change of a cluster. If its spec or labels changed, all objects with a binding wake.
+// ClusterChanged is called for every change of a cluster. If its spec or labels changed, all objects with a binding
+// wake.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })
@@ -101,14 +102,14 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}
 }
 
-// wakeBehind queues objects of which there may be many behind those that change themselves: somebody waits for these.
+// wakeBehind queues objects that may be many, behind objects that changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
 		s.addBehind(q, keys()...)
 	}
 }
 
-// add queues objects that somebody waits for.
+// add queues objects that changed themselves.
 func (s *Scheduler) add(q queue, keys ...key) {
 	s.removals.pending.add(true, keys...)
 	for _, k := range keys {
@@ -338,7 +339,7 @@ func (s *Scheduler) wakeObject(id key) {
 	if q == nil {
 		return
 	}
-	if state, _ := s.Templates.State(id.GroupKind()); state.Told {
+	if state, _ := s.Templates.State(id.GroupKind()); state.Delivered {
 		s.add(q, id)
 	}
 }

@@ -121,7 +121,7 @@ type stateOf struct {
 }
 
 func (s stateOf) State(schema.GroupKind) (kindwatch.State, bool) {
-	return kindwatch.State{Synced: true, Told: s.told}, true
+	return kindwatch.State{Synced: true, Delivered: s.told}, true
 }
 
 func (s stateOf) List(schema.GroupKind) []key {

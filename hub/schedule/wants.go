@@ -25,13 +25,10 @@ const (
 	everyKind = "*"
 	// expandEvery is how often the kinds of a group are discovered anew, for selectors of kind "*".
 	expandEvery = 30 * time.Second
-	// collectEvery bounds how often the kinds are collected while policies and bindings change. It is also how long
-	// discovery is given to follow a definition that came or changed.
-	collectEvery = time.Second
 )
 
-// wants keeps the wanted kinds up to date in every replica: those that placements select, and those that have bindings,
-// whose placement may be gone.
+// wants keeps the wanted kinds in every replica: the kinds that placements select, and the kinds that have bindings,
+// because a placement may be gone.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
@@ -55,7 +52,7 @@ type group struct {
 
 func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *wants {
 	w := &wants{client: c, templates: t, discovered: discovered, stale: make(chan struct{}, 1), groups: map[string]group{}, moved: sets.New[string]()}
-	w.soon = time.NewTimer(collectEvery)
+	w.soon = time.NewTimer(lookEvery)
 	return w
 }
 
@@ -75,7 +72,7 @@ func (w *wants) Start(ctx context.Context) error {
 	}
 	expand := time.NewTicker(expandEvery)
 	defer expand.Stop()
-	pause := time.NewTicker(collectEvery)
+	pause := time.NewTicker(lookEvery)
 	defer pause.Stop()
 	w.refresh()
 	for {
@@ -88,7 +85,7 @@ func (w *wants) Start(ctx context.Context) error {
 		case <-w.stale:
 		}
 		if err := w.collect(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Collecting the wanted kinds; those of before stay")
+			ctrl.LoggerFrom(ctx).Error(err, "Collecting the wanted kinds failed; the previous ones stay")
 		}
 		select {
 		case <-ctx.Done():
@@ -114,7 +111,7 @@ func (w *wants) defined(o any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved.Insert(name)
-	w.soon.Reset(collectEvery)
+	w.soon.Reset(lookEvery)
 }
 
 // lookAgain makes the groups that moved be discovered anew, and the store look at their kinds.
@@ -131,7 +128,7 @@ func (w *wants) lookAgain(ctx context.Context) {
 	w.templates.Retry(ctx, moved)
 }
 
-// bindingChanged is told of every change of a binding, which is for one kind for ever.
+// bindingChanged is called for every change of a binding, whose kind never changes.
 func (w *wants) bindingChanged(c changes.Binding) {
 	if c.Before == nil && w.current().Has(hubv1.ObjectOf(c.After).GroupKind()) || c.Parts&changes.Any != 0 {
 		return
@@ -186,7 +183,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 		}
 		kinds, err := w.templates.Kinds(ctx, sel.APIGroup)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Discovering the kinds of a group; those of before stay", "group", sel.APIGroup)
+			ctrl.LoggerFrom(ctx).Error(err, "Discovering the kinds of a group failed; the previous ones stay", "group", sel.APIGroup)
 			continue
 		}
 		w.mu.Lock()
@@ -200,7 +197,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	}
 }
 
-// kinds are those that a placement selects, as far as they are known.
+// kinds returns the known kinds that a placement selects.
 func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -1,7 +1,7 @@
 // Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones
-// first, then those of the cluster. It also reads the facts that decide on the objects of a namespace, and whether
-// the hub runs workloads. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be
-// changed. Last reads the object of an informer's event, of whatever kind.
+// first, then those of the cluster. It also reads the facts that decide on the objects of a namespace, and whether the
+// hub runs workloads. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed.
+// Last reads the object of any event of an informer.
 package scopes
 
 import (
@@ -39,7 +39,7 @@ func Placements(ctx context.Context, r client.Reader, options ...client.ListOpti
 	return clusterPlacements(ctx, r, add(nil, here.Items, func(p *hubv1.Placement) hubv1.PlacementObject { return p }), options)
 }
 
-// PlacementsFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is empty.
+// PlacementsFor lists the placements that may select objects of a namespace, or cluster-scoped objects if it is empty.
 func PlacementsFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	if namespace == "" {
 		return clusterPlacements(ctx, r, nil, options)
@@ -68,7 +68,7 @@ func OverridePolicies(ctx context.Context, r client.Reader, options ...client.Li
 	return clusterOverridePolicies(ctx, r, add(nil, here.Items, func(p *hubv1.OverridePolicy) hubv1.OverridePolicyObject { return p }), options)
 }
 
-// OverridePoliciesFor lists those that may speak of objects of a namespace, or of cluster-scoped objects if it is
+// OverridePoliciesFor lists the policies that may select objects of a namespace, or cluster-scoped objects if it is
 // empty.
 func OverridePoliciesFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	if namespace == "" {

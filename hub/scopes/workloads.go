@@ -42,8 +42,8 @@ func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	}
 }
 
-// RunsWorkloads says whether the hub would itself run what is placed on members: it has nodes, or a controller-manager
-// whose Lease is current.
+// RunsWorkloads says whether the hub would itself run the objects that are placed on members: it has nodes, or a
+// controller-manager whose Lease is current.
 func RunsWorkloads(ctx context.Context, r client.Reader) (bool, error) {
 	var nodes corev1.NodeList
 	if err := r.List(ctx, &nodes, client.Limit(1)); err != nil {

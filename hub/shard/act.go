@@ -68,7 +68,7 @@ func (c *Coordinator) decisions(ctx context.Context) {
 	}
 }
 
-// look does what is to be done now and returns when to look again.
+// look does the work that is due and returns when to look again.
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {
@@ -80,7 +80,7 @@ func (c *Coordinator) look(ctx context.Context) time.Duration {
 	}
 	v, lapsed, next, err := c.view(ctx, t)
 	if err != nil {
-		c.opts.Logger.Error(err, "Not deciding who works on which member")
+		c.opts.Logger.Error(err, "Assigning members to replicas failed")
 		return retryAfter
 	}
 	for _, l := range lapsed {

@@ -3,11 +3,11 @@
 //
 // Every replica shows that it lives by a Lease of its own, the peer Lease, which it renews every 5 s. Every member has
 // one more Lease, the fence, which names the replica that works on it and is written only when that changes.
-//   - A member belongs to the replica that rendezvous hashing names among those that live. It moves only when that
+//   - A member belongs to the replica that rendezvous hashing names among the live ones. It moves only when that
 //     changes, and only after the replica that had it has hung up and let go of the fence, or has no peer Lease any
 //     more.
-//   - A peer Lease that has not been seen to change for 15 s is deleted by whoever notices, in the version that was
-//     seen: from then on its holder cannot renew it, whatever it believes. Clocks of replicas are not compared.
+//   - A peer Lease that has not been seen to change for 15 s is deleted by the replica that notices it, in the version
+//     that was seen: from then on its holder cannot renew it. Clocks of replicas are not compared.
 //   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock: see
 //     Hold. Then Run ends, and so must the process. One that was stopped and resumed has watches of the hub that are as
 //     old as when it was stopped, and nothing tells when they have caught up: what it writes then would be old. One
@@ -129,8 +129,8 @@ func (c *Coordinator) Hold(member string) *Hold {
 // Holds says whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if nobody
-// does.
+// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if no
+// replica does.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -165,7 +165,7 @@ func (c *Coordinator) current() *term {
 }
 
 // ErrLapsed is why Run ends before its context does: the replica's Lease has run out, or others have taken it for dead.
-var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: others may work on its members, and what it knows of the hub may be old, so it has to start anew")
+var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
 // Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same
 // length. Then everything is let go at once.
@@ -284,7 +284,7 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 	l := c.book.get(peerPrefix + t.id)
 	if l == nil {
 		t.end()
-		return errors.New("it was deleted: another replica took this one for dead")
+		return errors.New("the Lease was deleted: another replica took this one for dead")
 	}
 	sent := c.now()
 	l.Spec.RenewTime = &metav1.MicroTime{Time: sent}

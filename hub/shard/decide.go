@@ -34,7 +34,7 @@ const (
 	hold step = iota
 	// take: write the fence.
 	take
-	// drop: somebody else has the fence; end the work.
+	// drop: another replica has the fence; end the work.
 	drop
 	// release: end the work, then let go of the fence.
 	release
@@ -88,8 +88,8 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void says that nobody works under a fence: it was let go, or the Lease of its holder is gone. One that has merely run
-// out may be renewed in this moment; it is deleted first.
+// void says that no replica works under a fence: it was released, or the Lease of its holder is gone. One that has
+// merely run out may be renewed in this moment; it is deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }

@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is not there and that nobody can say that it was deleted. Asking again soon is no
-// use.
+// undecided means that the object is missing, and no read can tell that it was deleted. Asking again soon is no use.
 type undecided struct{ why string }
 
 // Error says why.
@@ -37,7 +37,7 @@ func (undecided) Undecided() bool { return true }
 // since, the time at which the object was known to exist. A definition that was deleted and made again has taken its
 // objects with it.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	if resource, ok := s.places.get(id.GroupKind()); ok {
 		if obj, gone, err = s.read(ctx, resource, id, since); err == nil {
@@ -128,7 +128,7 @@ func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.T
 	case definition.DeletionTimestamp != nil:
 		return undecided{fmt.Sprintf("the CustomResourceDefinition %s is being deleted", r)}
 	case !since.IsZero() && definition.CreationTimestamp.After(since):
-		return undecided{fmt.Sprintf("the CustomResourceDefinition %s was deleted and made again at %s, which took the object with it", r, definition.CreationTimestamp.UTC().Format(time.RFC3339))}
+		return undecided{fmt.Sprintf("the CustomResourceDefinition %s was deleted and created again at %s, so its objects were deleted with it", r, definition.CreationTimestamp.UTC().Format(time.RFC3339))}
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects that are kept in memory, by group and kind.", []string{"group", "kind"}, nil)
 	bytesDesc     = prometheus.NewDesc("hanse_templates_bytes",
-		"Size of the hub objects in memory: as JSON (json), and what is held of them in compressed form, by estimate (held).", []string{"form"}, nil)
-	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects of which a whole copy is in memory, because it was in use lately.", nil, nil)
+		"Size of the hub objects in memory: as JSON (json), and their compressed form in memory, by estimate (held).", []string{"form"}, nil)
+	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
 )
 
 // collector reads the Store when metrics are asked for, so that nothing has to be kept in step.

@@ -10,12 +10,12 @@ import (
 const (
 	// recentBytes bounds the objects of one generation, by their size as JSON; in memory they take some five times that.
 	recentBytes = 2 << 20
-	// recentFor is how long an object is kept at least that nobody asks for; at most twice as long.
+	// recentFor is how long an object without requests is kept at least; at most twice as long.
 	recentFor = 10 * time.Second
 )
 
 // recent keeps the objects that were unpacked last. One change wakes scheduling, each member's dispatch and the report
-// one after the other, and they share one object. What nobody has asked for during a whole generation is dropped.
+// one after the other, and they share one object. An object without a request during a whole generation is dropped.
 //
 // It is keyed by the record, which is never changed: another version of an object is another record.
 type recent struct {
@@ -24,7 +24,7 @@ type recent struct {
 	bytes      int // of the young
 }
 
-// get unpacks the record unless that was done lately.
+// get unpacks the record unless it was unpacked recently.
 func (c *recent) get(r *record) *unstructured.Unstructured {
 	c.mu.Lock()
 	u, young := c.young[r]

@@ -14,15 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a template as it is kept: as compressed JSON, with what is asked for most often beside it. It is never
-// changed.
+// record is a kept template: compressed JSON, and the values that are read most often. It is never changed.
 type record struct {
 	*metav1.ObjectMeta // nothing: of the metadata only the following can be asked
 	namespace, name    string
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
-	rest               uint64 // tells apart what is neither status nor version
+	rest               uint64 // changes with every part but status and version
 
 	jsonSize   int
 	compressed []byte

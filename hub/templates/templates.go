@@ -1,12 +1,12 @@
 // Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
 //
-//   - A kind is watched while somebody wants it, without a label selector, at the version that the hub prefers. When
-//     its definition gains a version that the hub prefers, the kind is read at that one.
+//   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. When its
+//     definition gains a version that the hub prefers, the kind is read at that one.
 //   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for
 //     ever for a version that the hub no longer serves.
 //   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind
-//     itself stands. A kind that was deleted takes its objects with it, which is nobody's wish about an object.
-//   - Objects are kept as compressed JSON, and unpacked for a while when somebody asks for them.
+//     itself stands. A deleted kind takes its objects with it, which does not mean that a user deleted an object.
+//   - Objects are kept as compressed JSON, and unpacked for a while after a request.
 //
 // Not decided here: which objects are federated and where they go (hub/schedule).
 package templates
@@ -28,12 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
-
-// requestTimeout bounds each call that is not a watch.
-const requestTimeout = 10 * time.Second
 
 // Store holds the templates. It works in every replica, leader or not.
 type Store struct {
@@ -62,7 +60,7 @@ var (
 // namespaces, only objects in these namespaces are templates.
 func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
-	short.Timeout = requestTimeout
+	short.Timeout = answer.Timeout
 	long := rest.CopyConfig(cfg)
 	long.Timeout = 0 // a time-out would cut watches
 
@@ -82,7 +80,7 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	s.watches = kindwatch.New(kindwatch.Options{
 		Client: watching,
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			ctx, cancel := context.WithTimeout(s.context(), requestTimeout)
+			ctx, cancel := context.WithTimeout(s.context(), answer.Timeout)
 			defer cancel()
 			return s.resource(ctx, gvk.GroupKind())
 		},
@@ -98,15 +96,14 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	return s, nil
 }
 
-// OnChange registers a function that is told of every object that comes, changes in more than its status, or goes. To
-// be called before Start.
+// OnChange registers a function to call for every object that comes, changes in more than its status, or goes. To be
+// called before Start.
 func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
 
-// OnStatus registers a function that is told of every object of which nothing but the status changes. To be called
-// before Start.
+// OnStatus registers a function to call for every object of which only the status changes. To be called before Start.
 func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
-// OnState registers a function that is told when the State of a kind changes. To be called before Start.
+// OnState registers a function to call when the State of a kind changes. To be called before Start.
 func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
 
 // NeedLeaderElection is false: every replica renders from templates.
@@ -225,7 +222,7 @@ func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 	return r, ok
 }
 
-// keep is what becomes of each object that is listed or watched. Those who are told of it next will ask for it.
+// keep stores each object that is listed or watched. Handlers that are called next will request it.
 func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	trim(u)
 	r := pack(u)

@@ -1,19 +1,17 @@
-// Package apply writes one object to one member cluster, or takes it away, and says what came of it.
+// Package apply writes one object to one member cluster, or removes it, and returns the outcome.
 //
-// It decides from a fresh read whether the object there is this hub's, and makes every change of an existing object
-// conditional on that read. Where nothing is known to be there it writes first, in a way that is refused if something
-// is. A copy that a watch has shown in full is deleted unread, at exactly the version that was shown. What is not this
-// hub's is left alone unless adoption was asked for; another hub's is never touched. Everything that can go wrong is an
-// Outcome with a reason and a time to retry, nothing is logged.
+// It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
+// version that was read. If no object is known there, it creates one without a read, and the server refuses the create
+// if there is one. A copy that a watch has shown in full is deleted without a read, at exactly that version. An object
+// of another hub is never changed. An object of no hub is changed only if adoption was asked for. Each failure is an
+// Outcome with a reason and a time to retry. Nothing is logged.
 //
-// It does not decide what an object shall look like, whether it may be removed, or how often a fight for a field is
-// fought.
+// The caller decides the content of the object, whether it may be removed, and how often a contested field is restored.
 package apply
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,9 +26,6 @@ import (
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
-
-// callTimeout bounds each request to the member.
-const callTimeout = 10 * time.Second
 
 // Resolve finds the resource of a kind on the member and says whether it is namespaced.
 type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
@@ -47,9 +42,9 @@ type Applier struct {
 	wrote   func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
-// New returns the Applier of the cluster of this name. isHub means that it is the hub's own cluster, to which nothing
-// is written; requests have a short time-out; hubUID is the value of the hub's label; key is that of the content hashes
-// of Secrets. wrote is told of each object as it is after a write, and must not change it.
+// New returns the Applier of one cluster. isHub is true for the hub's own cluster, to which nothing is written. hubUID
+// is the value of the hub's label. key signs the content hashes of Secrets. wrote gets each object as it is after a
+// write, and must not change it.
 func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
 	return &Applier{
@@ -57,7 +52,7 @@ func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubU
 	}
 }
 
-// target is the object in question on the member.
+// target names one object on the member.
 type target struct {
 	gvk      schema.GroupVersionKind
 	resource schema.GroupVersionResource
@@ -69,7 +64,7 @@ func (t target) String() string {
 	return fmt.Sprintf("%s %s", t.gvk.Kind, types.NamespacedName{Namespace: t.key.Namespace, Name: t.key.Name})
 }
 
-// find resolves the kind. An outcome comes back if that is not possible.
+// find resolves the kind. If that fails, it returns the outcome.
 func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (target, *member.Outcome) {
 	t := target{gvk: gvk, key: key}
 	resource, namespaced, err := a.resolve(gvk)
@@ -95,7 +90,7 @@ func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (t
 
 // read gets the object as it is now.
 func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	live, err := t.objects.Get(ctx, t.key.Name, metav1.GetOptions{})
 	if err == nil {
@@ -104,7 +99,7 @@ func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return live, err
 }
 
-// Apply brings one object to the cluster, or says why not.
+// Apply writes one object to the cluster, or returns why it cannot.
 func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	if a.isHub {
 		out := applied(hubv1.ReasonIsTemplate, "this cluster is the hub: the object is the template itself")
@@ -125,8 +120,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// What is left to the member is read first, and so is a copy that must not be made: a write on a version makes one
-	// that is gone. One that was adopted is read for the mark, which a copy made anew does not get.
+	// A copy is read first if some of its fields are left to the member, if it must not be created again (a write at a
+	// version creates a deleted object), or if it was adopted (a new copy must not get that mark).
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -146,7 +141,7 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is written", t)
 }
 
-// isSystem is true for kube-* and hanse-system, and what is in them.
+// isSystem is true for the namespaces kube-* and hanse-system, and for objects in them.
 func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	if gvk.Group == "" && gvk.Kind == "Namespace" {
 		return hubv1.IsSystemNamespace(key.Name)
@@ -154,9 +149,8 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
-// applyUnread writes on the version that was last observed, of which the caller says that nothing speaks against it.
-// What comes of it is settled unless the object has changed since, or somebody else has a field with another value: an
-// autoscaler, say.
+// applyUnread writes at the version that was last observed, without a read. settled is false if the object has changed
+// since, or if another manager, such as an autoscaler, owns a field with another value.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -170,12 +164,12 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	return out, true
 }
 
-// noVersion is a resourceVersion that no object has: the store's first revision is the empty store. An apply that names
-// it makes the object if there is none, and is refused as a conflict if there is one.
+// noVersion is a resourceVersion that no object has: the first revision of a store is the empty store. An apply at it
+// creates a missing object, and is refused as a conflict if the object exists.
 const noVersion = "1"
 
-// createUnread makes an object of which nothing is known to be there. That is settled unless there is one, or a server
-// takes the version for that of an object which is gone.
+// createUnread creates an object without a read. settled is false if the object exists, or if the server takes the
+// version for that of a deleted object.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
@@ -227,11 +221,10 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply. The member is not asked to validate fields: those that it does not
-// know are looked for before, and server-side apply refuses them in any case. An API server would parse the manifest a
-// second time for it.
+// write sends the manifest by server-side apply. It does not ask the member to validate fields: Fit finds unknown
+// fields before, and server-side apply refuses them anyway. Validation would make the server parse the manifest twice.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	patch := options.ToPatchOptions()
 	patch.FieldManager, patch.FieldValidation = hubv1.FieldManager, metav1.FieldValidationIgnore
@@ -245,8 +238,8 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	return after, err
 }
 
-// create is the first apply of an object that is not there: it forces nothing, so that an object which somebody else
-// makes in the same moment shows as a conflict.
+// create is the first apply of a missing object. It does not force: an object that another client creates in the same
+// moment shows as a conflict.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	if isNamespaceMissing(err) {
@@ -266,7 +259,7 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	return out, false
 }
 
-// done is the outcome of an object that is as it was asked for.
+// done is the outcome of an object that equals the manifest.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)

@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone means that the server serves the kind and has no such object. A 404 for a kind that is not served is made by
-// client-go, which fills in the name that was asked for, of an answer that is no Status.
+// isGone means that the server serves the kind and has no such object. For a kind that is not served, the answer is no
+// Status, and client-go makes a 404 with the requested name of it.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -41,7 +41,7 @@ func isNamespaceMissing(err error) bool {
 	return isGone(err) && s.Details != nil && s.Details.Kind == "namespaces"
 }
 
-// isFieldConflict means that another manager has fields with other values.
+// isFieldConflict means that another manager owns fields with other values.
 func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
@@ -59,8 +59,8 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// duplicateEntries is what server-side apply says of a list with two entries of one key. A plain create takes such a
-// list.
+// duplicateEntries is the error of server-side apply for a list with two entries of one key. A plain create accepts
+// such a list.
 const duplicateEntries = "duplicate entries for key"
 
 var (
@@ -71,7 +71,7 @@ var (
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
 
-// classify turns what a server or the way to it answered into an outcome.
+// classify turns the error of a request into an outcome.
 func classify(err error, t target) member.Outcome {
 	status := statusOf(err)
 	text := status.Message
@@ -90,13 +90,13 @@ func classify(err error, t target) member.Outcome {
 		return out
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return refused(hubv1.ReasonNamespaceTerminate, member.RetrySlowly,
-			"namespace %s is being deleted on the cluster: the object comes back when it has been made anew", t.key.Namespace)
+			"namespace %s is being deleted on the cluster: the hub writes the object again when the namespace exists again", t.key.Namespace)
 	case isNamespaceMissing(err):
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly, "namespace %s is missing on the cluster", t.key.Namespace)
 	case strings.Contains(text, "denied the request") || strings.Contains(text, "denied request"):
 		return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(text))
 	case strings.Contains(text, "field not declared in schema"):
-		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: bring it up to date there",
+		return refused(hubv1.ReasonFieldsNotServed, member.RetrySlowly, "the cluster's definition of %s has no field %s: update it there",
 			t.gvk.Kind, undeclared(text))
 	case strings.Contains(text, duplicateEntries):
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.duplicates(text))
@@ -104,12 +104,12 @@ func classify(err error, t target) member.Outcome {
 		return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.published(after(text, "): ")))
 	case status.Code == http.StatusRequestEntityTooLarge, strings.Contains(text, "request is too large"),
 		strings.Contains(text, "message larger than max"): // the limits of the API server, of etcd and of its client
-		return refused(hubv1.ReasonTooLarge, member.RetryNever, "the cluster says that %s is too large for it: make it smaller: %s", t, t.published(text))
+		return refused(hubv1.ReasonTooLarge, member.RetryNever, "the cluster refuses %s as too large: make the object smaller: %s", t, t.published(text))
 	}
 	return byCode(err, status, t)
 }
 
-// tooLarge names the bound, without what clients say of it.
+// tooLarge names the bound, without the words that clients add.
 func tooLarge(err error) error {
 	var large *answer.TooLargeError
 	if errors.As(err, &large) {
@@ -118,8 +118,7 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause is why there was no answer, without the ports and times that differ from try to try: they would change the row
-// each time.
+// cause says why there was no answer. Ports and times are left out, because they would change the row at each try.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
@@ -135,7 +134,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// byCode classifies what the text does not say.
+// byCode classifies an answer by its status code.
 func byCode(err error, status metav1.Status, t target) member.Outcome {
 	switch {
 	case status.Code == http.StatusUnauthorized:
@@ -163,7 +162,8 @@ func later(out member.Outcome, err error) member.Outcome {
 	return out
 }
 
-// forbidden tells RBAC, which the member's chart can grant, from admission such as a quota.
+// forbidden distinguishes a missing right, which the member's chart can grant, from a denial by admission, such as a
+// quota.
 func forbidden(status metav1.Status, t target) member.Outcome {
 	if m := rbacDenied.FindStringSubmatch(status.Message); m != nil {
 		where, what := "on this cluster", "the kind"
@@ -200,7 +200,7 @@ func fieldConflict(err error, t target, live *unstructured.Unstructured) member.
 	return seen(out, live)
 }
 
-// undeclared returns the path of a message such as: .spec.foo: field not declared in schema.
+// undeclared returns the path in a message such as: .spec.foo: field not declared in schema.
 func undeclared(text string) string {
 	text, _, _ = strings.Cut(text, ": field not declared in schema")
 	if i := strings.LastIndex(text, " "); i >= 0 {
@@ -274,7 +274,7 @@ func withoutValue(message string) string {
 	return kind + " value" + rest
 }
 
-// published is a server's text as it may be shown: of a Secret nothing, since texts may quote values.
+// published returns the text of a server if it may be shown. Texts about Secrets may quote values and are not shown.
 func (t target) published(text string) string {
 	if t.secret() {
 		return "its answer is not shown, because it may quote the content of the Secret"

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// mark returns the manifest as it is sent: with the marks of the hub, and of the metadata only names, labels and
-// annotations. Finalizers and owners of the hub would bind a member object to what is not there. All but the metadata
-// is shared with the manifest that was asked for: nothing here writes below it.
+// mark returns the manifest to send: with the marks of the hub, and of the metadata only names, labels and annotations.
+// Finalizers and owners of the hub object mean nothing on the member. The result shares all but the metadata with the
+// manifest, and this package does not change the shared part.
 func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(in.Manifest.Object)}
 	delete(out.Object, "status")
@@ -35,8 +35,8 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	return out
 }
 
-// markAdopted adds the mark of a copy that was on the member before, for that copy alone: an apply with its UID makes
-// none if it is gone. The metadata must not be shared with another manifest.
+// markAdopted adds the mark of an adopted copy, and its UID: an apply with a UID does not create a missing object. The
+// metadata must not be shared with another manifest.
 func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetUID(uid)
 	annotations := manifest.GetAnnotations()
@@ -44,8 +44,7 @@ func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetAnnotations(annotations)
 }
 
-// isAdopted reads that mark. Whoever forges it makes the hub leave an object where it would delete it, and nothing
-// else.
+// isAdopted reads that mark. A forged mark only makes the hub orphan an object that it would delete.
 func isAdopted(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[hubv1.AdoptedAnnotation] == adoptedValue
 }

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace makes the namespace that an object needs, or says why not. It is created, not applied: a Namespace
-// object that is federated later must not drop the mark that it was made on demand.
+// makeNamespace creates the namespace that an object needs, or returns why it cannot. It uses create, not apply:
+// otherwise a Namespace object that is federated later would drop the mark of a namespace that was made on demand.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,
@@ -34,7 +35,7 @@ func (a *Applier) makeNamespace(ctx context.Context, name string, in member.Appl
 	namespace.SetName(name)
 	namespace.SetLabels(labels)
 
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	_, err := a.client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{FieldManager: hubv1.FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

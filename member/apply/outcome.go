@@ -9,16 +9,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is what a row holds, in characters.
+// longestMessage is the size of a row's message in characters.
 const longestMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {
-	return member.Outcome{Applied: metav1.ConditionTrue, Reason: reason, Message: bounded(fmt.Sprintf(format, args...))}
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: reason, Message: line(fmt.Sprintf(format, args...))}
 }
 
 func refused(reason string, retry member.Retry, format string, args ...any) member.Outcome {
 	return member.Outcome{
-		Applied: metav1.ConditionFalse, Reason: reason, Message: bounded(fmt.Sprintf(format, args...)), Retry: retry,
+		Applied: metav1.ConditionFalse, Reason: reason, Message: line(fmt.Sprintf(format, args...)), Retry: retry,
 	}
 }
 
@@ -28,5 +28,5 @@ func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	return out
 }
 
-// bounded makes one line of valid text of at most longestMessage characters of what another server may have written.
-func bounded(s string) string { return member.Line(s, longestMessage) }
+// line makes one line of valid text, of at most longestMessage characters, of a text of another server.
+func line(s string) string { return member.Line(s, longestMessage) }

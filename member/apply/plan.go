@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// standing says whose a member object is.
+// standing says to whom a member object belongs.
 type standing int
 
 const (
@@ -26,9 +26,10 @@ const (
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, operators
-// copy them to the children of an object: the hub must have applied the object, too. Where a mark was taken off, the
-// UID of the copy that was last confirmed stands for it, unless nothing else is left that says so.
+// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, because
+// operators copy them to the children of an object: the hub must have applied the object, too. If our annotation or our
+// apply entry is missing, the UID of the last confirmed copy takes its place, as long as the label or the entry is
+// left.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -58,7 +59,7 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 type plan struct {
 	stop  *member.Outcome // write nothing
 	force bool
-	// ifSame: only if the manifest could take the place of the object and change nothing.
+	// ifSame: adopt only if the manifest would change nothing.
 	ifSame bool
 	drift  []member.FieldDrift
 	// adopted: the object was on the member before the hub took it over.
@@ -100,7 +101,7 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// A value that is changed back stays the other's: no event tells of it.
+		// A value that another manager changed back stays owned by it: no event tells of that.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
@@ -109,8 +110,8 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	return p
 }
 
-// notAdopted is the outcome for an object of nobody's that is not taken over now; nil if it is. back is true for the
-// copy that the hub left here.
+// notAdopted is the outcome for an object of no hub that is not adopted now; nil if it is. back is true for a copy that
+// the hub orphaned here.
 func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured, back bool) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -132,7 +133,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt is the outcome for an object that is not the one to be taken over; nil if none is, or if it is that one.
+// notToAdopt is the outcome for an object other than the one to adopt; nil if it is that object, or if none is to be
+// adopted.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -143,19 +145,19 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 		out = a.done(in, live) // it was taken over meanwhile
 	case whose == nobodys && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
-			"%s was made anew on the cluster since it was looked at: look again", t), live)
+			"%s was created anew on the cluster since it was shown: show it again", t), live)
 	default:
 		return nil
 	}
 	return &out
 }
 
-// takesBack says that the object is the copy that the hub left here.
+// takesBack reports whether the object is a copy that the hub orphaned here.
 func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// deleteIt is the hint to delete an object, but for a kind whose deletion takes other objects along.
+// deleteIt is the hint to delete an object. It is empty for a kind whose deletion deletes other objects, too.
 func deleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
@@ -163,7 +165,8 @@ func deleteIt(t target) string {
 	return "delete it there, "
 }
 
-// othersOrDeleting is the outcome for an object that is another hub's, another copy, or a copy that is being deleted.
+// othersOrDeleting is the outcome for an object of another hub, for the copy of another object, and for a copy that is
+// being deleted.
 func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -181,13 +184,13 @@ func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, wh
 	return &out
 }
 
-// madeOnDemand is true for a namespace that a hub made: whoever needed it then, it may be adopted.
+// madeOnDemand is true for a namespace that a hub made for an object. It may always be adopted.
 func madeOnDemand(live *unstructured.Unstructured) bool {
 	return live.GroupVersionKind() == schema.GroupVersionKind{Version: "v1", Kind: "Namespace"} &&
 		live.GetLabels()[hubv1.OnDemandLabel] != ""
 }
 
-// synced is true if the object carries the digest and its content is as it was last confirmed.
+// synced is true if the object has the digest and the last confirmed content.
 func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		return false
@@ -196,9 +199,10 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift is what others changed since the last apply. While the digest is an older one, a field of the manifest that is
-// nobody's is more likely new than removed. Values of a Secret are not compared with those of the hub, or whoever may
-// write the one could guess the other: they count as changed if the copy is not as it was last confirmed.
+// drift names the fields that others changed since the last apply. While the copy has an older digest, a field that no
+// manager owns is taken for a new field, not for a removed one. The values of a Secret are not compared with the hub's,
+// so that a user who may write one side cannot guess the other. They count as changed if the copy differs from the last
+// confirmed one.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
@@ -226,7 +230,7 @@ func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []m
 	return slices.DeleteFunc(found, func(d member.FieldDrift) bool { return d.Manager == content.UnknownManager })
 }
 
-// withoutValues is a Secret without what is secret of it.
+// withoutValues returns a Secret without its values.
 func withoutValues(secret *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(secret.Object)}
 	delete(out.Object, "data")
@@ -245,7 +249,7 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
 }
 
-// pausedFor is how long the object's pause lasts, or not positive.
+// pausedFor is how long the object's pause still lasts; zero or less if it is not paused.
 func pausedFor(live *unstructured.Unstructured) time.Duration {
 	until, err := time.Parse(time.RFC3339, live.GetAnnotations()[hubv1.PauseAnnotation])
 	if err != nil {
@@ -254,7 +258,7 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 	return time.Until(until)
 }
 
-// paused reports the pause even if there is nothing to write, so that it is seen.
+// paused is the outcome of a paused object, also if there is nothing to write, so that users see the pause.
 func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)

@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report says what Apply would do, and writes nothing. No event tells when an object that is not the hub's changes, or
-// when one is made: every answer is looked at again.
+// report says what Apply would do, and writes nothing. It asks for another look after a while, because no event tells
+// of objects that are not the hub's.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {
 		return a.reportSecret(ctx, t, in)
@@ -60,8 +61,8 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
 
-// reportSecret compares no values: the answer would tell whether the hub object holds those of the cluster. What is
-// compared is whether the copy is as it was last confirmed, and whether the hub would write the same again.
+// reportSecret compares no values: the answer would tell whether the hub's values equal the cluster's. It reports
+// whether the copy is as last confirmed, and whether the hub would write the same again.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -92,8 +93,8 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported is the outcome of a comparison. covers is false if the rendered object lacks something of one that is not
-// the hub's; back is true for one that the hub left there.
+// reported is the outcome of a comparison. covers is false if the object belongs to no hub and has fields that the
+// rendered object lacks. back is true for a copy that the hub orphaned here.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
@@ -114,16 +115,15 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 	return out
 }
 
-// replaces says whether the object would stay as it is if the manifest took its place, by a dry run on the member: only
-// its server knows which values it would set by default. Labels and annotations of others stay, and so does everything
-// that is left to the member.
+// replaces reports, by a dry run, whether the manifest could replace the object without a change. Only the member's
+// server knows its default values. Labels and annotations of others stay, and so do fields that are left to the member.
 func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
 ) (out member.Outcome, again, same bool) {
 	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
 	if err != nil {
 		return refused(hubv1.ReasonManifestRefused, member.RetryNever, "%s cannot be compared: %v", t, err), false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	after, err := t.objects.Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: hubv1.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
@@ -146,8 +146,8 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 		"%s exists on the cluster, is not Hanse's, and differs from the rendered object in %s: %s", t, first(changes), remedy), live), false, false
 }
 
-// replacement is the JSON patch that gives the live object the content of the manifest and nothing else. It holds for
-// the version that was read. A patch needs no right that an apply does not need.
+// replacement is the JSON patch that replaces the content of the live object by the manifest, at the version that was
+// read. A patch needs the same right as an apply.
 func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
 	wanted := manifest.DeepCopy()
 	for _, pointer := range left {
@@ -196,8 +196,8 @@ func merged(under, over map[string]string) map[string]string {
 	return out
 }
 
-// leave returns the manifest as it is sent to an object that exists: on the version that was read, and without a claim
-// on what is left to the member. scaled are the fields of it that an autoscaler of the member sets.
+// leave returns the manifest to send to an existing object: at the version that was read, and without fields that are
+// left to the member. scaled are fields that an autoscaler on the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, content.Steps(pointer)...); ok {
@@ -214,10 +214,10 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	return sent, scaled
 }
 
-// noted says in an outcome that all is as it should be but for what an autoscaler sets.
+// noted says in a successful outcome which fields are left to an autoscaler.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
-		out.Reason, out.Message = hubv1.ReasonAutoscaled, bounded(scaledText(scaled))
+		out.Reason, out.Message = hubv1.ReasonAutoscaled, line(scaledText(scaled))
 	}
 	return out
 }

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KeepRetryAfter wraps the transport of an Applier's client. client-go sleeps and repeats a request that was answered
-// with a Retry-After header, up to ten times: a throttling member would hold the worker until the deadline and then
-// seem unreachable. The delay is moved into the body, where client-go leaves it to the caller.
+// KeepRetryAfter wraps the transport of an Applier's client. client-go repeats a request that was answered with a
+// Retry-After header up to ten times: a throttling member would block the worker until the deadline and then seem
+// unreachable. So the delay is moved into the body, for the caller to read.
 func KeepRetryAfter(next http.RoundTripper) http.RoundTripper { return keepRetryAfter{next} }
 
 type keepRetryAfter struct{ next http.RoundTripper }

@@ -8,12 +8,13 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// sourceOf is the mark of a copy that tells from which state of the hub it was written.
+// sourceOf is the mark that says which state of the hub wrote the copy.
 func sourceOf(live *unstructured.Unstructured) source.Mark {
 	return source.ParseMark(live.GetAnnotations()[hubv1.SourceAnnotation])
 }
 
-// hubIsOlder is the outcome for a copy of ours that a later state of the hub wrote; nil if none did.
+// hubIsOlder is the outcome for a copy that a later state of the hub wrote, such as before a restore; nil for other
+// copies.
 func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	newer := member.Newer{Mark: sourceOf(live), SameObject: whose == ours}
 	if whose != ours && whose != oursOutdated || !hub.Newer(newer.Mark, newer.SameObject) {
@@ -25,7 +26,7 @@ func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standin
 	return &out
 }
 
-// keepSource leaves the mark of a copy as it is if the same content is sent again: no write is made for the mark alone.
+// keepSource keeps the mark of a copy if the content does not change: no write is made for the mark alone.
 func keepSource(in member.ApplyIntent, sent, live *unstructured.Unstructured) {
 	mark := sourceOf(live)
 	if mark == (source.Mark{}) || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest || in.Source.Newer(mark, true) {

@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// View reads the copy of a hub object. What is not that is not returned, whoever's it is.
+// View reads the copy of a hub object. It returns no other object.
 func (a *Applier) View(ctx context.Context, in member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
 	if a.isHub {
 		return nil, isTemplate()
@@ -103,8 +103,8 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 	return p, false
 }
 
-// previewNew is the dry run of an object that is not there. Without its namespace there is none: then it is shown as it
-// would be sent.
+// previewNew is the dry run for a missing object. If the namespace is missing, too, no dry run is possible, and the
+// object is shown as the hub would send it.
 func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
 	after, err := a.write(ctx, t, manifest, dryRun)
 	switch {
@@ -119,7 +119,7 @@ func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyInten
 	return member.Preview{After: after}, false
 }
 
-// notShown is the refusal for an object that is not the copy in question.
+// notShown is the outcome for an object that is not the requested copy.
 func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	if whose == nobodys {
 		out := refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's: it is not shown", t)

@@ -18,8 +18,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Withdraw deletes or orphans the copy of one hub object. The cluster is rid of it only when it answers so: until then
-// the outcome is Deleting.
+// Withdraw deletes or orphans the copy of one hub object. The outcome is Deleting until the cluster has answered that
+// the copy is gone.
 func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
 	if a.isHub {
 		return applied(hubv1.ReasonWithdrawn, "this cluster is the hub: the object is the template itself and was left alone")
@@ -47,8 +47,8 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
 }
 
-// known reports whether the watch has shown everything that a read is for. A copy that was adopted is always read, and
-// so is a namespace, which may have been made on demand.
+// known reports whether the watch has shown all that a read would show. An adopted copy is always read, and so is a
+// namespace, which may have been made on demand.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
@@ -59,7 +59,8 @@ func known(in member.WithdrawIntent) bool {
 		!in.Source.Newer(seen.Source, true)
 }
 
-// withdrawUnread deletes the copy exactly as the watch has shown it. It is not settled if the copy has changed since.
+// withdrawUnread deletes the copy at the version that the watch has shown. settled is false if the copy has changed
+// since.
 func (a *Applier) withdrawUnread(
 	ctx context.Context, t target, in member.WithdrawIntent,
 ) (out member.Outcome, settled bool) {
@@ -132,8 +133,8 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 	return removed(ctx, t, live.GetUID(), left), false
 }
 
-// leftAlone is the outcome for an object that is not the copy. It names the object by its UID: a watch may show that
-// one with our marks.
+// leftAlone is the outcome for an object that is not the copy. It has the UID of the object, because a watch may show
+// the object with our marks.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -142,8 +143,8 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
-// policyFor is what becomes of the object that was read. The row and the mark on the object say that it was adopted:
-// one of them is enough.
+// policyFor says whether the object that was read is deleted or orphaned. It counts as adopted if the row or its mark
+// says so.
 func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
 	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
 		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"
@@ -159,7 +160,7 @@ func confirmedCopy(in member.WithdrawIntent, live *unstructured.Unstructured) bo
 	return in.ConfirmedUID != "" && live.GetUID() == in.ConfirmedUID
 }
 
-// orphanedCopy is the outcome for a copy that stays on the member, with what is to be remembered of it.
+// orphanedCopy is the outcome for a copy that stays on the member, with the facts by which the hub recognises it later.
 func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstructured, why string) member.Outcome {
 	out := applied(hubv1.ReasonWithdrawn, "%s stays on the cluster and is no longer Hanse's%s", t, why)
 	out.Orphaned = &hubv1.OrphanedCopy{UID: live.GetUID(), Adopted: wasAdopted(in, live)}
@@ -169,23 +170,22 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed is true for exactly the copy that was last confirmed on this cluster, as it was sent then. Its hub object
-// was deleted and made anew while the cluster was away; had the copy been written since, for whichever object, the
-// digest would be another one.
+// asConfirmed is true for the last confirmed copy with an unchanged digest. Its hub object may have been deleted and
+// created again while the cluster was away. A write for any object since then would have changed the digest.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes the object with this UID at this version. left is the object if the server answers with it, as it does
-// while the object waits for something, and nil if the object is gone.
+// remove deletes the object with this UID at this version. left is the object as the server answers with it while
+// finalizers hold it, and nil if the object is gone.
 func (a *Applier) remove(
 	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
 ) (left *unstructured.Unstructured, err error) {
 	if propagation == "" {
 		propagation = metav1.DeletePropagationBackground
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	// A dynamic client drops the answer.
 	result := a.deletes.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
@@ -218,8 +218,8 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// removed says whether the deleted object is gone, or waits for something. Some kinds are answered with the object also
-// if it is gone: then it has no deletionTimestamp, and a read tells.
+// removed says whether the deleted object is gone, or waits for finalizers. For some kinds the server answers with the
+// object even if it is gone: then it has no deletionTimestamp, and a read decides.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
 		switch live, err := t.read(ctx); {
@@ -237,8 +237,8 @@ func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Un
 	return out
 }
 
-// orphan takes the hub's marks and its field ownership off the object that was read. The fields stay and are nobody's.
-// A namespace that was made on demand keeps that mark unless the policy asks for orphans.
+// orphan removes the hub's marks and its field ownership from the object that was read. The fields stay without an
+// owner. A namespace that was made on demand keeps that mark unless the policy is Orphan.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
 	labels := map[string]any{hubv1.HubLabel: nil}
 	if all {
@@ -258,14 +258,14 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	_, err = t.objects.Patch(ctx, t.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hubv1.FieldManager})
 	return err
 }
 
-// withdrawUnserved decides for an object whose kind the cluster does not serve: it is gone only if the kind's
-// definition is. A built-in kind or one of an aggregated API server has no definition that could tell.
+// withdrawUnserved is the outcome if the cluster does not serve the kind: the object is gone only if the kind's
+// definition is gone. A built-in kind, or one of an aggregated API server, has no definition to look at.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved
@@ -284,11 +284,11 @@ func isBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == definitions.Group || group == "apiregistration.k8s.io"
 }
 
-// defined asks for the definition by its name, or, if the plural is not known, looks for it among all.
+// defined reads the definition by its name. If the plural is unknown, it searches all definitions.
 func (a *Applier) defined(ctx context.Context, t target) (bool, error) {
 	crds := a.client.Resource(definitions)
 	if t.resource.Resource != "" {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 		defer cancel()
 		_, err := crds.Get(ctx, t.resource.Resource+"."+t.resource.Group, metav1.GetOptions{})
 		if isGone(err) {
@@ -320,7 +320,7 @@ func listPage(
 	list func(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error),
 	options metav1.ListOptions,
 ) (*unstructured.UnstructuredList, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	return list(ctx, options)
 }

@@ -9,8 +9,8 @@ import (
 
 const userAgent = "hanse-hub"
 
-// Cluster is one connected member, as those get it who write to it and watch it. It outlives a change of credentials; a
-// change of address gives a new one.
+// Cluster is one connected member, for clients that write to it and watch it. It outlives a change of credentials. A
+// change of the address makes a new Cluster.
 type Cluster struct {
 	// Requests is for gets and writes: every request ends within 10 seconds and its answer is bounded.
 	Requests *rest.Config
@@ -48,7 +48,7 @@ func probeClient(l *line) *http.Client {
 	return &http.Client{Transport: l.probeTransport()}
 }
 
-// engagement is a cluster that was handed to the consumers, until cancel.
+// engagement is a Cluster that was handed to the hub. cancel ends its use.
 type engagement struct {
 	cluster *Cluster
 	line    *line

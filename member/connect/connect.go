@@ -1,19 +1,19 @@
 // Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and
-// hands out a client configuration for each connected cluster. All that it knows of the way to a cluster is a
-// member.Connection, which is read from the kubeconfig.
+// hands out a client configuration for each connected cluster. It reaches a cluster by a member.Connection alone, which
+// it reads from the kubeconfig.
 //
 // Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
 // long as the call that made it. Links share no lock over I/O, no queue and no connection, so that a cluster that hangs
-// costs itself only.
+// does not delay others.
 //
 //   - A link is ready if a watch on it delivers. A request that is answered is not enough.
-//   - One failed probe may be chance and two in a row are not; a refused connection, refused credentials, an unknown
-//     certificate and another cluster are never chance.
-//   - A changed kubeconfig is tried beside the link in use, which goes on until the new one delivers. New credentials
-//     are then taken up by the clients that are out; a new address gives a new Cluster.
-//   - Another cluster behind the address ends everything at once: clients that are out fail from then on.
+//   - One failed probe may be chance, two in a row are not. A refused connection, refused credentials, an unknown
+//     certificate and another cluster count at once.
+//   - A changed kubeconfig is tried beside the link in use, which goes on until the new one delivers. Then existing
+//     clients use the new credentials; a new address makes a new Cluster.
+//   - Another cluster behind the address ends the link at once: existing clients fail from then on.
 //
-// Not decided here: what a MemberCluster's status says, who may be the same cluster twice, and what is watched.
+// Callers decide the status of MemberClusters, whether a cluster may be joined twice, and which kinds are watched.
 package connect
 
 import (
@@ -38,8 +38,7 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
-	// HubID is the ID of the hub's own cluster. A cluster that answers with it is refused unless it is the one that is
-	// expected. Default none.
+	// HubID is the ID of the hub's own cluster. A cluster with that ID is refused unless the ID is expected. Default none.
 	HubID string
 	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one
 	// for other purposes.
@@ -60,15 +59,15 @@ type Provider struct {
 	engage Engage
 	ended  bool
 	links  map[string]*link
-	// ending has links that were removed and whose goroutine still runs; the next one of the name waits for it.
+	// ending has removed links whose goroutine still runs. A new link of the same name waits for it.
 	ending  map[string]*link
 	running sync.WaitGroup
 }
 
 var _ member.Links = &Provider{}
 
-// Engage takes a cluster that has connected, until ctx ends. It must not wait for the network: it is called by the
-// goroutine of the link.
+// Engage gets a connected cluster, to use until ctx ends. It must not wait for the network, because the link's
+// goroutine calls it.
 type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
@@ -85,13 +84,12 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the kinds of which a cluster is asked whether it serves them. kinds returns nil while they are not
-// known; Look is to be called once they are. To be called before Ensure.
+// LookFor sets the kinds that discovery looks for on each cluster. kinds returns nil while they are unknown; call Look
+// once they are known. To be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
-// OnChange registers a function that is told whenever State of a cluster has changed in more than LastHeard, and when
-// there is no link any more. It is called by the link's goroutine or by Remove, without locks, and must not wait. To be
-// called before Start.
+// OnChange registers a function to call when the State of a cluster has changed in more than LastHeard, and when its
+// link is removed. The link's goroutine or Remove calls it without locks; it must not wait. To be called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
 // Start dials all links, also those that are ensured later, and hands the clusters to engage. It returns when ctx has
@@ -119,7 +117,7 @@ func (p *Provider) Start(ctx context.Context, engage Engage) error {
 // Ensure implements member.Links. It may be called before Start.
 func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	to, r := parseKubeconfig(kubeconfig)
-	w := want{to: to, refusal: r, expectedID: expectedID}
+	w := want{to: to, fault: r, expectedID: expectedID}
 	p.mu.Lock()
 	l, found := p.links[cluster]
 	if !found {
@@ -162,7 +160,7 @@ func (p *Provider) forget(l *link) {
 	}
 }
 
-// Remove implements member.Links. Clients that are out fail from now on.
+// Remove implements member.Links. Existing clients fail from now on.
 func (p *Provider) Remove(cluster string) {
 	if p.drop(cluster) {
 		p.changed(cluster)

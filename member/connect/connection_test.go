@@ -25,9 +25,9 @@ func (t *tunnel) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 
 func TestAClusterWithoutAnAddressIsReachedThroughADialer(t *testing.T) {
 	f := newFakeCluster(t)
-	to, refusal := parseKubeconfig(f.kubeconfig(t))
-	if refusal != nil {
-		t.Fatal(refusal)
+	to, fault := parseKubeconfig(f.kubeconfig(t))
+	if fault != nil {
+		t.Fatal(fault)
 	}
 	through := &tunnel{to: strings.TrimPrefix(to.Server, "https://")}
 	to.Server, to.ServerName, to.Dial = "https://eu.invalid", expectedName(to), through

@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A cluster may say anything; what is kept of it fits a MemberCluster's status.
+// A cluster may answer anything. The facts that are kept fit a MemberCluster's status.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
@@ -40,7 +40,7 @@ const (
 	maxNames     = 4096 // of resources, of which the first are kept
 )
 
-// readFacts returns the facts that could be read, on top of those known before, and why others could not.
+// readFacts returns the earlier facts, updated by those that could be read, and an error for the others.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 	if err := json.NewDecoder(io.LimitReader(body, 16<<10)).Decode(&info); err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
-	return fmt.Sprintf("%.*s", maxVersion, bounded(info.GitVersion)), nil
+	return fmt.Sprintf("%.*s", maxVersion, printable(info.GitVersion)), nil
 }
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
@@ -99,7 +99,7 @@ func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next 
 	return next, listError(l, "GET /api/v1/nodes", err)
 }
 
-// listError tells an answer that is too large from one that is not of an API server.
+// listError distinguishes an answer that is too large from one that no API server gives.
 func listError(l *line, what string, err error) error {
 	switch {
 	case err == nil:
@@ -108,10 +108,10 @@ func listError(l *line, what string, err error) error {
 		l.tooLarge(what, err)
 		return err
 	}
-	return fmt.Errorf("%w: %s", errStrange, bounded(err.Error()))
+	return fmt.Errorf("%w: %s", errStrange, printable(err.Error()))
 }
 
-// node is what facts need of one.
+// node has the fields of a node that facts need.
 type node struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -129,7 +129,7 @@ type node struct {
 	} `json:"status"`
 }
 
-// quantity is zero for text that no node writes: "1e2147483647" would be worked out digit by digit.
+// quantity is zero for a text that no node writes. Parsing "1e2147483647" would write out each digit.
 type quantity struct{ resource.Quantity }
 
 var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
@@ -160,7 +160,7 @@ func newNodeSum() *nodeSum {
 	return &nodeSum{capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{}}
 }
 
-// read adds a node as its server wrote it.
+// read adds a node from its JSON.
 func (s *nodeSum) read(raw []byte) error {
 	var n node
 	if err := utiljson.Unmarshal(raw, &n); err != nil {
@@ -202,7 +202,7 @@ func (s *nodeSum) facts() member.Facts {
 	return f
 }
 
-// labelValue is empty if the label is missing or holds a text that no label may hold.
+// labelValue is empty if the label is missing or its value is invalid.
 func labelValue(n *node, label string) string {
 	value := n.Metadata.Labels[label]
 	if len(value) > validation.LabelValueMaxLength || len(validation.IsValidLabelValue(value)) > 0 {

@@ -94,9 +94,9 @@ func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *C
 		w.Header().Set("Content-Type", "application/json")
 		h(w, r)
 	})
-	to, refusal := parseKubeconfig(f.kubeconfig(t))
-	if refusal != nil {
-		t.Fatal(refusal)
+	to, fault := parseKubeconfig(f.kubeconfig(t))
+	if fault != nil {
+		t.Fatal(fault)
 	}
 	s, err := openSession(to, nil, nil)
 	must(t, err)
@@ -275,8 +275,8 @@ func TestAHostileAnswerCostsLittleMemoryAndNamesItsBound(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.bound) {
 				t.Errorf("the error does not name the bound %q: %v", tc.bound, err)
 			}
-			if !tc.silent && !strings.Contains(l.lately(), tc.bound) {
-				t.Errorf("of the cluster it says %q", l.lately())
+			if !tc.silent && !strings.Contains(l.lastTooLarge(), tc.bound) {
+				t.Errorf("of the cluster it says %q", l.lastTooLarge())
 			}
 		})
 	}

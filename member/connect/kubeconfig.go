@@ -14,21 +14,21 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// refusal says why a kubeconfig is not used. It never holds a token, a key or a piece of an unreadable file.
-type refusal struct{ reason, message string }
+// fault says why a kubeconfig is not used. It never holds a token, a key or a piece of an unreadable file.
+type fault struct{ reason, message string }
 
-func refused(format string, args ...any) *refusal {
-	return &refusal{reason: hubv1.ReasonKubeconfigRefused, message: fmt.Sprintf(format, args...)}
+func refused(format string, args ...any) *fault {
+	return &fault{reason: hubv1.ReasonKubeconfigRefused, message: fmt.Sprintf(format, args...)}
 }
 
-func invalid(format string, args ...any) *refusal {
-	return &refusal{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
+func invalid(format string, args ...any) *fault {
+	return &fault{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
 // parseKubeconfig returns the connection that the current context of a kubeconfig names. A member's admin writes the
 // file, so it must not make the hub run a program, read a file, take another identity or trust an unknown server. The
 // entries that the current context does not name are ignored.
-func parseKubeconfig(data []byte) (member.Connection, *refusal) {
+func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // its text may quote the file
 		return member.Connection{}, invalid("the content is not a kubeconfig: put the YAML of one with apiVersion v1 and kind Config into the Secret")
@@ -47,7 +47,7 @@ func parseKubeconfig(data []byte) (member.Connection, *refusal) {
 	if user == nil {
 		return member.Connection{}, invalid("the kubeconfig has no user %.64q, which its current context names", current.AuthInfo)
 	}
-	for _, rule := range []func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) *refusal{
+	for _, rule := range []func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) *fault{
 		refuseForeignCode, refuseFiles, refuseDetours, refuseOtherIdentities, checkServer, checkCA, checkCredentials,
 	} {
 		if r := rule(cluster, user); r != nil {
@@ -64,7 +64,7 @@ func parseKubeconfig(data []byte) (member.Connection, *refusal) {
 	}, nil
 }
 
-func refuseForeignCode(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *refusal {
+func refuseForeignCode(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fault {
 	const instead = "would run a program inside the hub: put a token or a client certificate into the kubeconfig instead"
 	switch {
 	case user.Exec != nil:
@@ -75,7 +75,7 @@ func refuseForeignCode(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *re
 	return nil
 }
 
-func refuseFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *refusal {
+func refuseFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fault {
 	for _, field := range []struct{ name, value, instead string }{
 		{"certificate-authority", cluster.CertificateAuthority, "certificate-authority-data"},
 		{"client-certificate", user.ClientCertificate, "client-certificate-data"},
@@ -89,7 +89,7 @@ func refuseFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *re
 	return nil
 }
 
-func refuseDetours(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *refusal {
+func refuseDetours(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case cluster.InsecureSkipTLSVerify:
 		return refused("the cluster sets insecure-skip-tls-verify: remove it and put the cluster's CA into certificate-authority-data")
@@ -99,7 +99,7 @@ func refuseDetours(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *ref
 	return nil
 }
 
-func refuseOtherIdentities(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *refusal {
+func refuseOtherIdentities(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case user.Impersonate != "", user.ImpersonateUID != "", len(user.ImpersonateGroups) > 0, len(user.ImpersonateUserExtra) > 0:
 		return refused("the user sets as, as-uid, as-groups or as-user-extra: remove it and give the hub credentials of its own")
@@ -109,7 +109,7 @@ func refuseOtherIdentities(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo)
 	return nil
 }
 
-func checkServer(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *refusal {
+func checkServer(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault {
 	server, err := url.Parse(cluster.Server)
 	switch {
 	case err != nil || server.Host == "" || server.Hostname() == "":
@@ -124,7 +124,7 @@ func checkServer(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *refus
 	return nil
 }
 
-func checkCA(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *refusal {
+func checkCA(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *fault {
 	switch {
 	case len(cluster.CertificateAuthorityData) == 0:
 		return refused("the cluster has no certificate-authority-data: put the CA of its API server there, the CAs of the hub's machine are not trusted")
@@ -134,7 +134,7 @@ func checkCA(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) *refusal {
 	return nil
 }
 
-func checkCredentials(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *refusal {
+func checkCredentials(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *fault {
 	hasCert, hasKey := len(user.ClientCertificateData) > 0, len(user.ClientKeyData) > 0
 	switch {
 	case hasCert != hasKey:

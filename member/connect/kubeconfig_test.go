@@ -90,7 +90,7 @@ func TestParseKubeconfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, r := parseKubeconfig(tc.kubeconfig)
 			if r == nil {
-				r = &refusal{}
+				r = &fault{}
 			}
 			if r.reason != tc.reason || !strings.Contains(r.message, tc.words) {
 				t.Errorf("got %s: %s; want %s with %q", r.reason, r.message, tc.reason, tc.words)

@@ -13,22 +13,22 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// want is what Ensure last asked for.
+// want is the last input of Ensure.
 type want struct {
 	to         member.Connection
-	refusal    *refusal // then to is empty
+	fault      *fault // then to is empty
 	expectedID string
 }
 
 func (w want) equal(other want) bool {
-	if (w.refusal == nil) != (other.refusal == nil) || (w.refusal != nil && *w.refusal != *other.refusal) {
+	if (w.fault == nil) != (other.fault == nil) || (w.fault != nil && *w.fault != *other.fault) {
 		return false
 	}
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// link is the connection to one cluster, as the rest of the hub sees it. Only run, its goroutine, talks to the cluster,
-// and it holds no lock meanwhile.
+// link is the connection to one cluster, as the rest of the hub sees it. Only its goroutine, run, talks to the cluster,
+// without a lock.
 type link struct {
 	name    string
 	options Options
@@ -59,7 +59,7 @@ func newLink(name string, options Options, changed func(string)) *link {
 	}
 }
 
-// setWant interrupts an attempt that was made for something else.
+// setWant interrupts an attempt for an earlier input.
 func (l *link) setWant(w want) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *link) setWant(w want) {
 	}
 }
 
-// begin returns what is wanted and a context that ends when something else is.
+// begin returns the current input, and a context that ends when the input changes.
 func (l *link) begin(ctx context.Context) (context.Context, context.CancelFunc, want) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
@@ -91,7 +91,7 @@ func (l *link) currentState() member.LinkState {
 	return l.state
 }
 
-// setState tells the listeners unless only LastHeard differs.
+// setState sets the state, and calls the listeners unless only LastHeard differs.
 func (l *link) setState(s member.LinkState) {
 	l.mu.Lock()
 	before := l.state
@@ -139,7 +139,7 @@ func (l *link) run(ctx context.Context, engage Engage) {
 	}
 }
 
-// wait returns when there is something to do, or false when ctx has ended.
+// wait returns true when a step is due, and false when ctx has ended.
 func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	for {
 		select {
@@ -170,7 +170,7 @@ func pauseAfter(failures int) time.Duration {
 	return jittered(pause)
 }
 
-// jittered keeps clusters apart that began to wait together.
+// jittered spreads clusters that began to wait together.
 func jittered(d time.Duration) time.Duration {
 	return d - d/8 + rand.N(d/4+1)
 }

@@ -353,7 +353,7 @@ func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
 			}
 			serveCluster(w, req, "cluster-1", nil)
 		}},
-		"a refusal is an answer and delivers nothing": {reason: hubv1.ReasonUnreachable, fault: func(w http.ResponseWriter, _ *http.Request) {
+		"a fault is an answer and delivers nothing": {reason: hubv1.ReasonUnreachable, fault: func(w http.ResponseWriter, _ *http.Request) {
 			sendStatus(w, http.StatusInternalServerError, "broken")
 		}},
 		"another cluster behind the address was not heard": {reason: hubv1.ReasonIdentityChanged, fault: func(w http.ResponseWriter, req *http.Request) {

@@ -23,7 +23,7 @@ const (
 // errStalled means that the cluster answers requests but its watches deliver nothing.
 var errStalled = errors.New("the watch delivered nothing")
 
-// errStrange means that whoever answered is no Kubernetes API server.
+// errStrange means that the server is no Kubernetes API server.
 var errStrange = errors.New("the answer is not that of a Kubernetes API server")
 
 // statusError is an answer other than 200.
@@ -40,8 +40,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.message)
 }
 
-// probe shows that watches deliver: a watch from any resource version begins with what there is, so that the event of
-// kube-system must come at once. It returns that namespace's UID.
+// probe checks that watches deliver: a watch from any resource version begins with existing objects, so that the event
+// of kube-system must come at once. It returns that namespace's UID.
 func probe(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	id, err := firstEvent(ctx, l, server, timeout)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -79,11 +79,11 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return "", fmt.Errorf("%w: %v", errStrange, bounded(err.Error()))
+			return "", fmt.Errorf("%w: %v", errStrange, printable(err.Error()))
 		}
 		switch event.Type {
 		case "ERROR":
-			return "", &statusError{code: event.Object.Code, message: bounded(event.Object.Message)}
+			return "", &statusError{code: event.Object.Code, message: printable(event.Object.Message)}
 		case "ADDED", "MODIFIED":
 			if id := event.Object.Metadata.UID; event.Object.Metadata.Name == metav1.NamespaceSystem && id != "" && len(id) <= maxID {
 				return id, nil
@@ -93,7 +93,7 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 	}
 }
 
-// ask returns the body of the answer 200, or an error that says what came instead.
+// ask returns the body of an answer with status 200, or an error with the other answer.
 func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, e
 	}
 	var status metav1.Status
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<10)).Decode(&status); err == nil && status.Kind == "Status" {
-		failed.message = bounded(status.Message)
+		failed.message = printable(status.Message)
 	}
 	return nil, failed
 }

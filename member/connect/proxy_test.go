@@ -18,9 +18,9 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 	at, err := url.Parse(proxy.URL)
 	must(t, err)
 	f := newFakeCluster(t)
-	to, refusal := parseKubeconfig(f.kubeconfig(t))
-	if refusal != nil {
-		t.Fatal(refusal)
+	to, fault := parseKubeconfig(f.kubeconfig(t))
+	if fault != nil {
+		t.Fatal(fault)
 	}
 	for name, tc := range map[string]struct {
 		proxy   proxyFunc

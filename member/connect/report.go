@@ -18,12 +18,12 @@ const (
 	retryFacts    = 10 * time.Second
 )
 
-// report makes what the runner knows the link's state.
+// report publishes the runner's state as the link's state.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
 	tooLarge, inUse := "", credential.Credential{}
 	if r.engaged != nil {
-		tooLarge = r.engaged.line.lately()
+		tooLarge = r.engaged.line.lastTooLarge()
 	}
 	if r.inUse != nil {
 		inUse = r.inUse.credential
@@ -41,8 +41,8 @@ func (r *runner) readiness() judgement {
 	switch {
 	case r.ready:
 		return judgement{metav1.ConditionTrue, hubv1.ReasonConnected, delivers}
-	case r.inUse == nil && r.want.refusal != nil:
-		return judgement{metav1.ConditionFalse, r.want.refusal.reason, r.want.refusal.message}
+	case r.inUse == nil && r.want.fault != nil:
+		return judgement{metav1.ConditionFalse, r.want.fault.reason, r.want.fault.message}
 	case r.pending() && r.candidate.failures > 0: // what is wanted is what the user can correct
 		return r.away(r.candidate.last)
 	case r.probes.failures > 0:
@@ -51,7 +51,8 @@ func (r *runner) readiness() judgement {
 	return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
 }
 
-// away says when the cluster was last heard, unless it answers: the time would then change with every probe.
+// away says when a cluster that does not answer was last heard. While it answers, the time would change with every
+// probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {
@@ -62,13 +63,13 @@ func (r *runner) away(v verdict) judgement {
 
 func (r *runner) credentials() judgement {
 	j := r.creds
-	if r.want.refusal != nil {
-		j = judgement{metav1.ConditionFalse, r.want.refusal.reason, r.want.refusal.message}
+	if r.want.fault != nil {
+		j = judgement{metav1.ConditionFalse, r.want.fault.reason, r.want.fault.message}
 	}
 	switch {
 	case j == judgement{}:
 		return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
-	case j.status != metav1.ConditionTrue && r.inUse != nil && (r.pending() || r.want.refusal != nil):
+	case j.status != metav1.ConditionTrue && r.inUse != nil && (r.pending() || r.want.fault != nil):
 		j.message += beforeIsInUse
 	}
 	return j

@@ -19,7 +19,7 @@ type judgement struct {
 	reason, message string
 }
 
-// attempts counts what was tried in vain.
+// attempts counts failed tries.
 type attempts struct {
 	failures int
 	last     verdict // of the last failure
@@ -32,7 +32,7 @@ func (a *attempts) failed(v verdict) {
 	a.due = time.Now().Add(max(pauseAfter(a.failures), v.retryAfter))
 }
 
-// succeeded plans the next one after the interval.
+// succeeded plans the next try after the interval.
 func (a *attempts) succeeded(interval time.Duration) {
 	*a = attempts{due: time.Now().Add(jittered(interval))}
 }
@@ -73,13 +73,13 @@ type runner struct {
 	larger   chan struct{} // an answer was larger than it may be
 }
 
-// end leaves no connection and no goroutine.
+// end closes all connections and ends all goroutines.
 func (r *runner) end() {
 	r.hangUp()
 	r.readers.Wait()
 }
 
-// step does what is due and returns how long nothing will be.
+// step does the work that is due and returns the time until the next work.
 func (r *runner) step(ctx context.Context) time.Duration {
 	attempt, cancel, wanted := r.link.begin(ctx)
 	defer cancel()
@@ -105,9 +105,9 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	return r.untilDue()
 }
 
-// pending is true while the kubeconfig that is wanted is not the one in use.
+// pending is true while the newest kubeconfig is not in use.
 func (r *runner) pending() bool {
-	return r.want.refusal == nil && (r.inUse == nil || r.inUse.to != r.want.to)
+	return r.want.fault == nil && (r.inUse == nil || r.inUse.to != r.want.to)
 }
 
 func (r *runner) untilDue() time.Duration {
@@ -132,7 +132,7 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens the connection that is wanted, beside the one in use.
+// tryCandidate opens a connection by the newest kubeconfig, beside the one in use.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.want.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -157,15 +157,15 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes what the session does not share with the one in use.
+// discard closes the connections that the session does not share with the one in use.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
 	}
 }
 
-// verdictOn judges a probe. What other watches delivered since the probe before counts as heard, unless another cluster
-// may have delivered it.
+// verdictOn judges a probe. Events of other watches since the last probe count as heard, unless another cluster may
+// have sent them.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.want.expectedID, r.knownID)
 	switch {
@@ -198,8 +198,8 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the one in use. The clients of a cluster whose address is the same take it up; else there is a
-// new cluster, and what runs on the old one has the time of a request to come to its end.
+// use makes the session the one in use. If the address is the same, existing clients use it. Else there is a new
+// Cluster, and requests on the old one have the time-out of a request to end.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)
@@ -237,7 +237,7 @@ func (r *runner) engage(ctx context.Context, s *session, l *line, id string) err
 	return nil
 }
 
-// hangUp ends the link with everything that uses it.
+// hangUp ends the link and the clients that use it.
 func (r *runner) hangUp() {
 	if r.engaged != nil {
 		r.engaged.end()
@@ -284,7 +284,7 @@ func (r *runner) succeeded() {
 	}
 }
 
-// judgeCredentials keeps the last judgement if the cluster did not get as far as to look at them.
+// judgeCredentials keeps the last judgement if the cluster did not check the credentials.
 func (r *runner) judgeCredentials(v verdict) {
 	switch v.credentials {
 	case metav1.ConditionTrue:

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// A cluster is asked which kinds it serves when its link comes up and when somebody says Look or LookAgain. Beside that
-// it is asked seldom. Discovery follows a definition late, so that a change of one is looked at again.
+// A cluster is asked which kinds it serves when its link comes up, by Look and by LookAgain, and else every 10 minutes.
+// Discovery shows a changed definition late, so LookAgain asks several times.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const (
@@ -33,7 +33,7 @@ const (
 	maxVersionBytes  = 16 << 20  // of the resources of a group and version
 )
 
-// Look asks every cluster soon which kinds it serves, since others are wanted.
+// Look asks every cluster soon which kinds it serves, because the wanted kinds changed.
 func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *Provider) Look() {
 	}
 }
 
-// LookAgain asks a cluster soon which kinds it serves, and a little later again, since one of its definitions has
+// LookAgain asks a cluster soon which kinds it serves, and again a little later, because one of its definitions
 // changed.
 func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
@@ -75,7 +75,7 @@ type servedRead struct {
 	err    error
 }
 
-// lookSoon plans when to ask, beside what is planned for the next seconds.
+// lookSoon plans when to ask, in addition to the plans for the next seconds.
 func (r *runner) lookSoon(times int) {
 	now := time.Now()
 	last := now.Add(looksAgain[len(looksAgain)-1])
@@ -86,7 +86,7 @@ func (r *runner) lookSoon(times int) {
 	slices.SortFunc(r.looks, time.Time.Compare)
 }
 
-// readServed starts to ask if that is due. A cluster that does not say stays ready.
+// readServed starts discovery if it is due. A cluster whose discovery fails stays ready.
 func (r *runner) readServed(ctx context.Context) {
 	if !r.ready || r.looking || r.link.options.kinds == nil || len(r.looks) == 0 || time.Now().Before(r.looks[0]) {
 		return
@@ -121,8 +121,8 @@ func (r *runner) takeServed(read servedRead) {
 	r.report()
 }
 
-// readServed returns the versions of the kinds at which the cluster serves them, the one it prefers first; none for a
-// kind that it does not serve. Of a group that cannot be read it returns what was known before.
+// readServed returns the versions at which the cluster serves the kinds, the preferred one first, and none for a kind
+// that it does not serve. For a group that cannot be read, it returns the earlier versions.
 func readServed(ctx context.Context, l *line, server string, kinds []schema.GroupKind, known map[schema.GroupKind][]string) (map[schema.GroupKind][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -150,7 +150,7 @@ func readServed(ctx context.Context, l *line, server string, kinds []schema.Grou
 	return out, errors.Join(failed...)
 }
 
-// readGroup returns the versions of those kinds of a group that are asked for.
+// readGroup returns the versions of the requested kinds of a group.
 func readGroup(ctx context.Context, l *line, server, group string, wanted []schema.GroupKind) (map[string][]string, error) {
 	out := map[string][]string{}
 	if group == "" {
@@ -188,7 +188,8 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 	return out, nil
 }
 
-// readVersionOf adds a version to those of its kinds that are asked for; to none if it went since the group was read.
+// readVersionOf adds a version to the requested kinds that it has. It adds none if the version is gone since the group
+// was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
 	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
 	if isNotFound(err) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// discovered answers by path; a status code stands for a refusal.
+// discovered answers by path; a status code stands for a fault.
 type discovered map[string]any
 
 func (d discovered) serve(w http.ResponseWriter, req *http.Request) bool {
@@ -89,9 +89,9 @@ func TestWhatAClusterServes(t *testing.T) {
 					serveCluster(w, req, "cluster-1", nil)
 				}
 			})
-			to, refusal := parseKubeconfig(cluster.kubeconfig(t))
-			if refusal != nil {
-				t.Fatal(refusal)
+			to, fault := parseKubeconfig(cluster.kubeconfig(t))
+			if fault != nil {
+				t.Fatal(fault)
 			}
 			s, err := openSession(to, nil, nil)
 			must(t, err)

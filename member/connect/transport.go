@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second // of a get or a write, its body included
+	requestTimeout = answer.Timeout // of a get or a write
 	dialTimeout    = 5 * time.Second
 	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
 	idleTimeout    = 30 * time.Second // more than the time between two probes; a connection that was closed is remembered for as long
@@ -73,8 +73,8 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	return p, nil
 }
 
-// transport notices within 15 s that the other side is gone, also if no packet says so: a connection without traffic is
-// pinged, and one whose ping is not answered is closed with all its streams.
+// transport notices within 15 s that the other side is gone, even without a packet: it pings an idle connection, and
+// closes it with all its streams if no answer comes.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  proxy,
@@ -120,7 +120,7 @@ func (p *pool) close() {
 	p.watches.CloseIdleConnections()
 }
 
-// drain lets requests that are under way come to their end, and then closes the pool; its watches open again elsewhere.
+// drain waits for running requests, and then closes the pool. Its watches open again on another pool.
 func (p *pool) drain() {
 	p.requests.CloseIdleConnections()
 	p.watches.CloseIdleConnections()
@@ -165,17 +165,17 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is what the clients of a cluster hold: they stay the same while the session behind it is exchanged.
+// line is the transport that clients of a cluster hold. Clients stay the same while its session is exchanged.
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // what the answers of the cluster may take in memory
-	// delivered is when a watch last brought something, in nanoseconds since 1970; zero if none has.
+	// delivered is when a watch last brought an event, in nanoseconds since 1970; zero if none has.
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	large    string    // what was too large, empty if nothing was
-	largeAt  time.Time // when that last happened
-	onLarger func()    // is told of the first; nil if nobody is
+	large    string    // the answer that exceeded a bound; empty if none did
+	largeAt  time.Time // when an answer last did
+	onLarger func()    // is called for the first such answer; may be nil
 }
 
 func newLine(s *session) *line {
@@ -184,13 +184,13 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge notes that the cluster answered more than it may. Until nothing was too large for a while, the first answer
-// that was is the one to be told of, so that the text stays the same.
+// tooLarge notes an answer that exceeded a bound. The first such answer is kept until none came for a while, so that
+// the message stays the same.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
 	if first {
-		l.large = bounded(what) + ": " + bounded(err.Error())
+		l.large = printable(what) + ": " + printable(err.Error())
 	}
 	l.largeAt = time.Now()
 	tell := l.onLarger
@@ -200,8 +200,8 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lately says what was too large in the last minutes.
-func (l *line) lately() string {
+// lastTooLarge names the answer of the last minutes that exceeded a bound; empty if none did.
+func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.largeAt) > largeFor {
@@ -216,7 +216,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered is when a watch last brought something; zero if none has.
+// lastDelivered is when a watch last brought an event; zero if none has.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -224,7 +224,7 @@ func (l *line) lastDelivered() time.Time {
 	return time.Time{}
 }
 
-// close makes every later request fail, whoever still holds a client.
+// close makes every later request of existing clients fail.
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
@@ -236,11 +236,11 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts says that what a watch brings counts as delivered. What a probe brings is judged first.
+	// counts reports whether the events of a watch count as delivered. Those of a probe are judged first.
 	counts bool
 }
 
-// RoundTrip adds the token of the hour, follows no redirect, and bounds what a request may be answered with.
+// RoundTrip adds the current token, follows no redirect, and bounds the answer.
 func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := t.line.session.Load()
 	if s == nil {
@@ -276,7 +276,7 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody tells the line of an answer that is too large, and of what a watch delivers.
+// heardBody notes on the line an answer that is too large, and the events of a watch.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

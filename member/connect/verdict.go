@@ -84,7 +84,7 @@ func judgeStatus(status *statusError, to member.Connection) verdict {
 func anotherCluster(to member.Connection, found, expected string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is another cluster than before (UID of kube-system %s, expected %s): nothing is read from it or written to it. Make the Secret point to the cluster that joined, or delete this MemberCluster (the objects on its cluster stay by default) and join the other one under a new name",
-			to.Server, bounded(found), bounded(expected))}
+			to.Server, printable(found), printable(expected))}
 }
 
 // claimsToBeTheHub is the verdict on the hub's own ID where it is not expected.
@@ -97,7 +97,7 @@ func claimsToBeTheHub(to member.Connection) verdict {
 func notTheHub(to member.Connection, found string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
-			to.Server, bounded(found))}
+			to.Server, printable(found))}
 }
 
 func isCertificateError(err error) bool {
@@ -147,15 +147,16 @@ func rootCause(err error) string {
 	return err.Error()
 }
 
-// quoted is text of a server, fit for a message; a hostile one may send the token back.
+// quoted returns a text of a server for a message, without the token: a hostile server may send it back.
 func quoted(text string, to member.Connection) string {
 	if to.Credentials.Token != "" {
 		text = strings.ReplaceAll(text, to.Credentials.Token, "[token]")
 	}
-	return bounded(text)
+	return printable(text)
 }
 
-func bounded(text string) string {
+// printable replaces characters that cannot be printed, and cuts the text.
+func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return ' '
@@ -188,5 +189,5 @@ func expectedCA(to member.Connection) string {
 	if err != nil {
 		return "the CA of the kubeconfig"
 	}
-	return fmt.Sprintf("%q", bounded(ca.Subject.String()))
+	return fmt.Sprintf("%q", printable(ca.Subject.String()))
 }

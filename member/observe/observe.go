@@ -1,11 +1,10 @@
 // Package observe watches in one member cluster what the hub sent there, and keeps one small Observation per object.
 //
-// A kind is watched while a holder, a binding, is interested in it, and only objects with the hub's label are. Each is
-// judged and hashed as a whole when it arrives, then dropped: what is kept does not grow with its spec. Everything read
-// here was written on another cluster, by whoever may write there: it is bounded and may be nonsense, but makes nothing
-// fail.
+// A kind is watched while a holder, a binding, needs it, and only objects with the hub's label. Each object is judged
+// and hashed as a whole when it arrives, then dropped: the observation does not grow with the spec. A member's users
+// write these objects: they are bounded, and invalid content causes no failure.
 //
-// It is not decided here whether an object is this hub's: the label only selects, see content and apply.
+// The label only selects. Packages content and apply decide whether an object belongs to this hub.
 package observe
 
 import (
@@ -29,11 +28,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// linger is how long a kind is watched after its last holder: a kind that comes back soon is not listed again.
+// linger is how long a kind is watched after its last holder, so that a kind that is needed again soon is not listed
+// again.
 const linger = 30 * time.Second
 
-// Options say which cluster is watched and who is told. All are required but OnState, OnUse, Conventions, Settings and
-// Clock.
+// Options of an Observer. All are required but OnState, OnUse, Conventions, Settings and Clock.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
@@ -43,18 +42,18 @@ type Options struct {
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Conventions are those of a kind; unset means none. It must answer from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings are those of an object's placement, the same pointer as long as they are the same; unset means that there
-	// are none. It must answer from memory: it is asked at every event.
+	// Settings returns the status settings of an object's placement, as the same pointer until they change. Unset means
+	// that there are none. It must answer from memory, because it is called at every event.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
 	// Key is that of the content hashes of Secrets.
 	Key canonical.Key
-	// Handler is told of changed observations, those of the first list included. It must not block.
+	// Handler is called for changed observations, also for those of the first list. It must not block.
 	Handler member.ObservationHandler
-	// OnState is told when a kind becomes synced, cannot be followed, or can again. It must not block.
+	// OnState is called when a kind becomes synced, when its watch fails, and when it works again. It must not block.
 	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
-	// OnUse is told when a kind begins to be watched and when it no longer is. It must not block.
+	// OnUse is called when the watch of a kind begins and when it ends. It must not block.
 	OnUse func(gvk schema.GroupVersionKind, used bool)
 	// Clock paces how objects are read once more. Unset means the real one.
 	Clock clock.WithDelayedExecution
@@ -120,7 +119,7 @@ func New(ctx context.Context, o Options) *Observer {
 	return ob
 }
 
-// Observe makes sure that the kind is watched for this holder.
+// Observe watches the kind for this holder.
 func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -138,7 +137,7 @@ func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.Namespaced
 	ob.watches.Start(ob.ctx, gvk)
 }
 
-// Forget ends the holder's interest. After the last holder the kind lingers for half a minute, then its watch stops.
+// Forget removes the holder. The watch stops half a minute after the last holder.
 func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -177,14 +176,14 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
-// Await tells of an object as the cluster answered a write, which its watch will bring.
+// Await gives the object of a write's answer, so that its event need not be read.
 func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	ob.watches.Await(gvk, u)
 }
 
 // Observation returns what was last seen of an object; see member.Cluster.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
-	// Synced first: an object that the first list brings between the two calls must not seem missing.
+	// Synced is read first: an object of the first list that arrives between the two calls must not seem missing.
 	state, _ := ob.watches.State(gvk)
 	object, found := ob.watches.Get(gvk, kindwatch.Key(key.Namespace, key.Name))
 	if r, ok := object.(*record); ok {
@@ -229,7 +228,7 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 	}
 }
 
-// changed tells the handler what an event means.
+// changed calls the handler for an event.
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// The longest texts that are kept: a member may write what it likes. An annotation of ours that is longer is not
-// believed, the reason and the message of a health are cut.
+// The longest texts that are kept, because a member may write any text. A longer annotation of ours is ignored; a
+// longer reason or message of a health is cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128
@@ -44,19 +44,19 @@ type record struct {
 	observed           []byte
 }
 
-// common is what many objects of a member have in common. It is held once for all of them.
+// common has the values that many objects of a member share. It is held once for all of them.
 type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
 	deleting  bool
 	adopted   bool
-	// owner has no name if that is the object's own.
+	// owner has no name if it equals the object's own name.
 	owner  hubv1.ObjectIdentity
 	paused time.Time
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// settings are those by which health and status were read.
+	// settings by which health and status were read.
 	settings *health.Settings
 }
 
@@ -112,7 +112,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	return r
 }
 
-// annotations reads them one by one; the accessor of the object copies all, of which we know four.
+// annotations reads our four annotations one by one, because the accessor of the object copies all.
 func annotations(u *unstructured.Unstructured) (annotation func(name string) string) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	all, _ := metadata["annotations"].(map[string]any)
@@ -146,7 +146,7 @@ func (r *record) sameContent(other *record) bool {
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal is true if there is nothing to tell: a new resourceVersion alone says nothing.
+// equal is true if the handler need not be called. A new resourceVersion alone is no change.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// gather is how long changed settings wait for others of the same kind: a change of a placement comes as one of each
-	// of its objects.
+	// gather is how long changed settings wait for others of the same kind, because a changed placement changes the
+	// settings of each of its objects.
 	gather = time.Second
-	// mostReread objects of a kind are asked for one by one in such a time.
+	// mostReread is how many objects of a kind are read one by one within gather.
 	mostReread = 50
-	// relistEvery is how often a kind is listed because settings changed. A list costs all who have objects of the kind.
+	// relistEvery is the least time between two lists of a kind because of changed settings. A list loads the member for
+	// all users of the kind.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind that are to be read by other settings. Of an object only its observation is kept,
-// so that it has to be asked for. Few are asked for one by one, those of the namespaces with the fewest first: a tenant
-// with many does not hold up the others. For the rest the kind is listed: the first time at once, and then once in
-// relistEvery.
+// rereads are the objects of a kind to read again by changed settings. They must be read from the member, because only
+// observations are kept. A few are read one by one, first those of namespaces with the fewest, so that a tenant with
+// many does not delay the others. For the rest, the kind is listed: the first time at once, then once in relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
 	running bool // a round comes, or goes on
@@ -34,7 +34,7 @@ type rereads struct {
 	listed  time.Time
 }
 
-// Reread looks once more at an object if its settings have changed since it was read.
+// Reread reads an object again if its settings have changed since the last read.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))
@@ -44,7 +44,7 @@ func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	}
 }
 
-// ReadAnew reads every object of a kind once more, because its conventions have changed.
+// ReadAnew reads every object of a kind again, because its conventions have changed.
 func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	for _, gvk := range ob.watched(kind) {
 		ob.watches.Relist(gvk)
@@ -81,7 +81,7 @@ func (ob *Observer) reread(gvk schema.GroupVersionKind, object types.NamespacedN
 	}
 }
 
-// rereadRound asks for the objects that are due, and leaves to the list what is too much or could not be read.
+// rereadRound reads the objects that are due. It lists the kind if they are too many or a read failed.
 func (ob *Observer) rereadRound(gvk schema.GroupVersionKind, r *rereads) {
 	ob.mu.Lock()
 	due := slices.Collect(maps.Keys(r.objects))
@@ -113,8 +113,7 @@ func (ob *Observer) relist(gvk schema.GroupVersionKind, r *rereads) {
 	ob.watches.Relist(gvk)
 }
 
-// split returns the objects to be asked for one by one, and how many are left. All objects of a namespace are among the
-// former, or none is.
+// split returns the objects to read one by one, and how many are left. It takes all objects of a namespace or none.
 func split(objects []types.NamespacedName) (few []types.NamespacedName, left int) {
 	byNamespace := map[string][]types.NamespacedName{}
 	for _, o := range objects {

@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Fault is a value that the schema does not take.
+// Fault is a value that violates the schema.
 type Fault struct {
 	// Path is the JSON pointer of the value, or of the field that is missing.
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string
-	// Message says what the schema wants, such as "must be an integer".
+	// Message is the demand of the schema, such as "must be an integer".
 	Message string
 	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
 	Value string
 }
 
-// Undeclared is the message about a field that the schema does not have.
+// Undeclared is the message about a field that the schema lacks.
 const Undeclared = "is not a field of the schema"
 
 // String is such as `/spec/replicas must be an integer, not "three"`.
@@ -31,10 +31,10 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Told is the fault as others than those who may read the object may be told of it: literals, by Literals, are what
-// they know. A value and the steps of the path that are neither among them nor named by the schema may have been made
-// from a value of the object.
-func (f Fault) Told(literals sets.Set[string]) Fault {
+// Redacted is the fault for users who may not read the object. literals, by Literals, are the texts that they know. A
+// value, or a step of the path, that is neither a literal nor named by the schema may come from the object: it is left
+// out.
+func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""
 	}

@@ -29,8 +29,8 @@ const (
 	mostLevels = 256
 )
 
-// Faults returns the values of an object that the schema does not take, in the order of their paths. It does not look
-// into the status, which the hub does not write, and does not miss a required field that has a default.
+// Faults returns the values of an object that violate the schema, in the order of their paths. It skips the status,
+// which the hub does not write, and required fields that have a default.
 func (s *Schema) Faults(object map[string]any) []Fault {
 	if s == nil {
 		return nil
@@ -40,8 +40,8 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 	return c.found()
 }
 
-// FaultsAt returns the faults of a value at a JSON pointer, whatever else is in the object. A partial value may lack
-// required fields: it is to be merged into a value that has them. A place that the schema leaves open has no faults.
+// FaultsAt returns the faults of a value at a JSON pointer of an object. A partial value may lack required fields,
+// because it is merged into a value that has them. A place that the schema leaves open has no faults.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {
@@ -86,7 +86,7 @@ type checker struct {
 	faults  []Fault
 	steps   int
 	partial bool
-	// quiet is above 0 while an alternative is tried: then faults are counted alone.
+	// quiet is above 0 while an alternative is tried. Then faults are counted and not kept.
 	quiet, failed int
 }
 
@@ -283,8 +283,8 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// others compares a value with further schemas. A partial value is not compared with alternatives, which are mostly
-// about which fields go together.
+// others compares a value with further schemas. A partial value is not compared with alternatives, because most of them
+// say which fields go together.
 func (c *checker) others(o *others, value any) {
 	for _, part := range o.all {
 		c.value(part, value)
@@ -307,7 +307,7 @@ func (c *checker) others(o *others, value any) {
 		}
 	}
 	if o.not != nil && c.fits(o.not, value) {
-		c.fault("must not be what the schema rules out", value)
+		c.fault("must not match the schema under not", value)
 	}
 }
 

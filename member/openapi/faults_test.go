@@ -175,7 +175,7 @@ func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
 			if len(faults) != 1 {
 				t.Fatalf("faults %v, want one", faults)
 			}
-			if got := faults[0].Told(openapi.Literals([]byte(tt.literals))).String(); got != tt.want {
+			if got := faults[0].Redacted(openapi.Literals([]byte(tt.literals))).String(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})

@@ -1,11 +1,11 @@
-// Package openapi keeps the schema of one kind and compares objects with it: which of their fields the schema does not
-// have, and which of their values it does not take.
+// Package openapi keeps the schema of one kind and compares objects with it: which of their fields the schema lacks,
+// and which of their values violate it.
 //
 // The schema is the one that an API server publishes in the OpenAPI v3 document of the kind's group and version, for
 // built-in kinds and for custom ones alike. So one check serves the hub's objects and their copies on members.
 //   - Parts of a schema that are equal are kept once, and descriptions are not kept.
-//   - A check leaves open what the schema leaves open: it is better to let a server refuse than to refuse in its place.
-//     A null is taken everywhere. The server judges formats of strings and rules in CEL.
+//   - A place that the schema leaves open has no faults: it is better to let the server refuse an object than to refuse
+//     a valid one. A null is accepted everywhere. Only the server checks formats of strings and rules in CEL.
 //   - The checks do not look into apiVersion, kind and metadata, which are the same for every kind.
 //
 // It talks to no server; member/served keeps the schemas.
@@ -17,11 +17,11 @@ import (
 	"sync"
 )
 
-// Schema describes the value at one place. Nil takes every value. Equal parts are shared, and a schema may contain
-// itself. A Schema does not change once it was read.
+// Schema describes the value at one place. Nil accepts every value. Equal parts are shared, and a schema may contain
+// itself. A parsed Schema does not change.
 type Schema struct {
 	types types // any of them; 0 is every type
-	// open is true if fields that are not named are taken, too. They are compared with values if that is set.
+	// open is true if unnamed fields are accepted, too. They are compared with values if values is set.
 	open   bool
 	names  []string  // of the fields, sorted
 	parts  []*Schema // of the fields, in the order of names

@@ -22,8 +22,7 @@ var (
 	definitions = definition.GroupVersion().WithResource("customresourcedefinitions")
 )
 
-// MetadataOnly returns a copy of a config whose clients are answered to lists and watches with the metadata of objects
-// alone.
+// MetadataOnly returns a copy of a config whose clients get only the metadata of objects from lists and watches.
 func MetadataOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -65,7 +64,7 @@ func newDefinitions(client dynamic.Interface, changed func(name string, known, g
 	})
 }
 
-// mark is what is kept of a definition.
+// mark is the part of a definition that is kept.
 type mark struct {
 	*metav1.ObjectMeta // nil: nothing else is asked for
 	name, version      string
@@ -81,7 +80,7 @@ func (m *mark) GetUID() types.UID { return m.uid }
 // GetResourceVersion implements metav1.Object.
 func (m *mark) GetResourceVersion() string { return m.version }
 
-// Watched is true while the definition of a kind of this group would be seen to come.
+// Watched is true while a watch would show a new definition of this group.
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
@@ -93,11 +92,11 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// A definition is served a little after its event, and its schema is published a little later. So kinds that still lack
-// something then are woken again.
+// A definition is served shortly after its event, and its schema is published a little later. So objects of kinds that
+// still lack one of both are woken again.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
-// definitionChanged is told that a definition was found, changed or went.
+// definitionChanged is called when a definition was found, changed or deleted.
 func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	plural, group, _ := strings.Cut(name, ".")
 	k.mu.Lock()
@@ -107,15 +106,15 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 	for gvk, kind := range k.kinds {
 		if gvk.Group == group && (kind.resource == nil || kind.resource.Resource == plural) {
-			k.doubt(gvk, kind, known, gone)
+			k.invalidate(gvk, kind, known, gone)
 		}
 	}
 }
 
-// doubt makes doubtful what is known of a kind, and wakes it, unless its definition is of the first list and nobody
-// waits for it.
-func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
-	kind.doubt()
+// invalidate drops the answers about a kind and wakes its objects. It does not wake them if the definition is of the
+// first list and no object waits for it.
+func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
+	kind.invalidate()
 	if !known && !kind.troubled {
 		return
 	}
@@ -139,8 +138,8 @@ func (k *Kinds) doubt(gvk schema.GroupVersionKind, kind *kind, known, gone bool)
 	}
 }
 
-// wake wakes a kind, and once more after each pause as long as it lacks something. An event in the meantime begins
-// anew, but however often a definition changes, there is at most one wake a second.
+// wake wakes a kind, and again after each pause while it lacks its resource or a field. An event starts the pauses
+// anew, but there is at most one wake a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -161,7 +160,7 @@ func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struc
 	}
 }
 
-// pause waits, or until it is nudged. It returns false if the member's work has ended.
+// pause waits for a time, or until the kind is nudged. It returns false if the member's work has ended.
 func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,9 +173,8 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due says whether a kind is to be woken now, and makes the next who asks ask the member. changes is how many events
-// were seen when it was last woken; the waking ends after the last pause, or at once if the definition went, unless an
-// event came.
+// due says whether a kind is to be woken now, and invalidates its answers. changes is the number of events at its last
+// wake. Waking ends after the last pause, or at once if the definition was deleted, unless an event came.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,7 +183,7 @@ func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last b
 		kind.nudge = nil
 		return kind.changes, false, true
 	}
-	kind.doubt()
+	kind.invalidate()
 	kind.missing = time.Time{}
 	return kind.changes, moved || kind.troubled, false
 }

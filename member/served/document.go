@@ -19,11 +19,10 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second
 	// After this time, a schema is fetched again without a sign of a change.
 	schemaFor = 10 * time.Minute
 	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
-	doubtAfter = 10 * time.Second
+	trustedFor = 10 * time.Second
 	// For this time, the hub remembers that a schema is not available.
 	unpublishedFor = 5 * time.Second
 	unreadableFor  = time.Minute
@@ -32,8 +31,7 @@ const (
 // largestDocument is that of a group and version: the core group's has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
-// document is what is known of the schema of one kind. Its fields are guarded by Kinds.mu, but not while a request is
-// under way.
+// document is the last answer about the schema of one kind. Its fields are guarded by Kinds.mu, which no request holds.
 type document struct {
 	turn chan struct{} // held by whoever asks the member
 
@@ -41,17 +39,17 @@ type document struct {
 	etag   string
 	asked  time.Time     // zero before the first answer
 	holds  time.Duration // how long the answer holds
-	// doubts counts the reasons to ask again; settled is how many there were when the member was last asked.
-	doubts, settled int
+	// invalidations counts the reasons to ask again; settled is the count at the last request.
+	invalidations, settled int
 }
 
 // current reports whether the answer still holds.
 func (d *document) current() bool {
-	return !d.asked.IsZero() && d.doubts == d.settled && time.Since(d.asked) < d.holds
+	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }
 
 // schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only
-// if what is known is in doubt, one request at a time per kind.
+// if there is no valid answer, one request at a time per kind.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	k.mu.Lock()
 	d := &k.known(gvk).document
@@ -91,18 +89,18 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	default:
 		d.schema, d.etag, d.holds = now, etag, schemaFor
 	}
-	d.asked, d.settled = time.Now(), asked.doubts
+	d.asked, d.settled = time.Now(), asked.invalidations
 	return d.schema
 }
 
 var (
-	errUnchanged   = errors.New("the schema is as it was")
+	errUnchanged   = errors.New("the schema has not changed")
 	errUnpublished = errors.New("the member publishes no schema for the group and version")
 )
 
 // download reads the document of a group and version, unless it is the one with this etag.
 func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known string) (raw []byte, etag string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	path := "/openapi/v3/apis/" + gv.String()
 	if gv.Group == "" {
@@ -141,8 +139,8 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// schemas are those of all members, so that what many of them publish is read and kept once. They are found by what was
-// read, never by what a member says of it: no member can pass its schema on to another.
+// schemas holds the schemas of all members, so that a document that many of them publish is parsed and kept once. A
+// schema is found by the bytes of its document, never by a name or etag: no member can pass its schema on to another.
 var schemas sharedSchemas
 
 type sharedSchemas struct {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// A definition that came this recently is about to have its schema published.
+	// A definition that is younger than freshFor may not have published its schema yet.
 	freshFor = 5 * time.Second
-	// publishWithin is how long that is awaited: a field that is unknown then would be dropped without a word.
+	// publishWithin is how long its schema is awaited: without it, the server would drop unknown fields silently.
 	publishWithin = 3 * time.Second
 	publishPoll   = 250 * time.Millisecond
 )
 
-// Fit returns the manifest without the fields that the member's schema of its kind does not have, and their paths. It
-// is the manifest itself if there are none, or if the schema cannot be had.
+// Fit returns the manifest without the fields that the member's schema of its kind lacks, and their paths. It returns
+// the manifest itself if no field is lacking, or if there is no schema.
 func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string) {
 	gvk := manifest.GroupVersionKind()
 	sent := sentOf(manifest)
@@ -43,7 +43,7 @@ func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (f
 	return openapi.Without(manifest, unknown), unserved
 }
 
-// Schema returns the member's schema of a kind; nil if it cannot be had, or the member has no such kind.
+// Schema returns the member's schema of a kind; nil if the member does not publish one.
 func (k *Kinds) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	if k.isMissing(gvk) {
 		return nil
@@ -51,7 +51,7 @@ func (k *Kinds) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openap
 	return k.schemaOf(ctx, gvk)
 }
 
-// Faults are the values of a manifest that the member's schema of its kind does not take.
+// Faults returns the values of a manifest that violate the member's schema of its kind.
 func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured) []openapi.Fault {
 	gvk := manifest.GroupVersionKind()
 	faults := k.Schema(ctx, gvk).Faults(manifest.Object)
@@ -63,12 +63,12 @@ func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured)
 	return faults
 }
 
-// Misfits are Faults as the door names them.
+// Misfits returns Faults in the types of package member.
 func (k *Kinds) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(k.Faults(ctx, manifest))
 }
 
-// DeclaredMisfits are Misfits without fields that the schema does not declare: these may be declared by another server.
+// DeclaredMisfits returns Misfits without undeclared fields: another API server may declare those.
 func (k *Kinds) DeclaredMisfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f openapi.Fault) bool { return f.Message == openapi.Undeclared }))
 }
@@ -81,7 +81,7 @@ func misfits(faults []openapi.Fault) []member.Misfit {
 	return out
 }
 
-// sentOf is the manifest as far as it is written: the status is not.
+// sentOf returns the part of the manifest that is written: all but the status.
 func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	sent := make(map[string]any, len(manifest.Object))
 	for name, value := range manifest.Object {
@@ -92,7 +92,7 @@ func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	return sent
 }
 
-// published returns the schema of a kind, and waits a moment for that of a definition which has just come.
+// published returns the schema of a kind. It waits a moment if the definition has just come.
 func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	s := k.Schema(ctx, gvk)
 	if s != nil || !k.fresh(gvk) || k.isMissing(gvk) {
@@ -119,8 +119,8 @@ func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 	return time.Since(k.known(gvk).changed) < freshFor
 }
 
-// mayHaveCome says that a field which is unknown may have come since the member was last asked, and makes the next who
-// asks ask it.
+// mayHaveCome reports whether the definition may have gained an unknown field since the last request, and then
+// invalidates the answer.
 func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	if k.Watched(gvk.Group) {
 		return false // that would have been seen
@@ -128,34 +128,35 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	d := &k.known(gvk).document
-	if time.Since(d.asked) < doubtAfter {
+	if time.Since(d.asked) < trustedFor {
 		return false
 	}
-	d.doubts++
+	d.invalidations++
 	return true
 }
 
-// askedAnew asks the member unless somebody else has just done so.
+// askedAnew asks the member unless another caller has just asked.
 func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {
-		d.doubts++
+		d.invalidations++
 	}
 	k.mu.Unlock()
 	return k.schemaOf(ctx, gvk)
 }
 
-// waitForDefinition is how often a kind that is not served is asked for although its definition would be seen to come:
-// it may be that of an aggregated API server, which has none.
+// waitForDefinition is the time between two requests for a kind that is not served, while a watch would show its
+// definition. A kind of an aggregated API server has no definition.
 const waitForDefinition = 5 * time.Minute
 
-// Heed takes up what the outcome of a write says of what the member serves, and says how the kind is waited for.
-func (k *Kinds) Heed(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
+// LearnFrom invalidates the answers that the outcome of a write contradicts, and returns the outcome with the time of
+// the next try.
+func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
 	switch {
 	case o.Reason == hubv1.ReasonFieldsNotServed:
 		k.mu.Lock()
 		known := k.known(gvk)
-		known.doubt()
+		known.invalidate()
 		known.troubled = true
 		k.mu.Unlock()
 	case o.Reason != hubv1.ReasonKindNotServed || o.Applied != metav1.ConditionFalse || isBuiltIn(gvk.Group):

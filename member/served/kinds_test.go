@@ -84,7 +84,7 @@ func TestADefinitionThatComesGoesAndComesBackWakesItsKindAlone(t *testing.T) {
 	if _, err := w.kinds.Find(kind); !meta.IsNoMatchError(err) {
 		t.Fatalf("got %v for a kind that is not served", err)
 	}
-	if o := w.kinds.Heed(kind, notServed()); o.Retry != member.RetryAfter || o.Message != "not served" {
+	if o := w.kinds.LearnFrom(kind, notServed()); o.Retry != member.RetryAfter || o.Message != "not served" {
 		t.Errorf("it is polled for: %+v", o)
 	}
 
@@ -173,8 +173,8 @@ func TestAMemberThatForbidsTheWatchIsAskedNowAndThen(t *testing.T) {
 	kinds, _ := w.as(config)
 	kind := schema.GroupVersionKind{Group: "forbidden.example.com", Version: "v1", Kind: "Thing"}
 	kinds.Use(kind, true)
-	until(t, "the refusal", func() bool { return kinds.Heed(kind, notServed()).Message != "not served" })
-	if o := kinds.Heed(kind, notServed()); o.Retry != member.RetrySlowly {
+	until(t, "the refusal", func() bool { return kinds.LearnFrom(kind, notServed()).Message != "not served" })
+	if o := kinds.LearnFrom(kind, notServed()); o.Retry != member.RetrySlowly {
 		t.Errorf("it waits for an event that never comes: %+v", o)
 	}
 	if isServed(kinds, kind) {

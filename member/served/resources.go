@@ -24,7 +24,8 @@ type listedResource struct {
 	Verbs      []string `json:"verbs"`
 }
 
-// eachResource calls visit with each resource of a group and version; with none if the member does not serve it.
+// eachResource calls visit with each resource of a group and version. It makes no call if the member does not serve the
+// version.
 func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit func(listedResource)) error {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
@@ -46,7 +47,7 @@ func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit 
 
 // each reads a list of discovery item by item.
 func (k *Kinds) each(ctx context.Context, path, items string, visit func(item []byte) error) error {
-	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), requestTimeout)
+	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), answer.Timeout)
 	defer cancel()
 	body, err := k.options.Discovery.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").Stream(ctx)
 	if apierrors.IsNotFound(err) {

@@ -1,14 +1,14 @@
-// Package served knows what one member serves: which resource serves a kind, with which fields, and when that changes.
+// Package served knows the kinds of one member: which resource serves a kind, with which fields, and when that changes.
 //
 //   - Which resource serves a kind is asked of the member's discovery, and kept.
 //   - The schema of a kind in use is read from the member's OpenAPI v3 document of its group and version, and kept as
 //     member/openapi reduces it. Members that publish the same document share it.
 //   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only.
-//     One that comes, changes or goes makes what is known of its kinds doubtful and wakes those that wait for it;
-//     nothing is polled.
+//     A definition that comes, changes or goes invalidates the answers about its kinds and wakes the objects that wait
+//     for it. Nothing is polled.
 //
-// A schema that is not published or cannot be read makes nothing fail: then nothing is said of fields and values. It is
-// not decided here what an unknown field or a wrong value means.
+// A missing or unreadable schema is no failure: then no field and no value is checked. The caller decides what an
+// unknown field or a wrong value means.
 package served
 
 import (
@@ -31,20 +31,21 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Options say how the member is asked and who is told. All are required.
+// Options of a Kinds. All are required.
 type Options struct {
 	Discovery discovery.DiscoveryInterface
 	// HTTP has the member's credentials and bounds the size of answers.
 	HTTP *http.Client
 	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It has no time-out of its own.
 	Definitions dynamic.Interface
-	// OnChange is told of a kind in use that may be served now, no longer, or otherwise. It must not block.
+	// OnChange is called for a kind in use when the member may have begun or ceased to serve it, or serves it differently.
+	// It must not block.
 	OnChange func(schema.GroupKind)
-	// OnDefinition is told that a definition of an expected group came, changed or went. It must not block.
+	// OnDefinition is called when a definition of an expected group came, changed or went. It must not block.
 	OnDefinition func()
 }
 
-// Kinds is what is known of one member.
+// Kinds has the answers of one member.
 type Kinds struct {
 	ctx         context.Context
 	options     Options
@@ -55,30 +56,31 @@ type Kinds struct {
 	expected sets.Set[string] // groups
 }
 
-// kind is what is known of one kind. Its fields are guarded by Kinds.mu.
+// kind has the answers about one kind. Its fields are guarded by Kinds.mu.
 type kind struct {
 	used bool // objects of it are watched
 
 	resource  *Resource // nil until it was found
 	hasStatus bool      // when it was last found
 	missing   time.Time // when the member said that it does not serve the kind
-	// changes counts the events that made doubtful what is known; what was asked before the last one is not kept.
+	// changes counts the events that invalidated the answers. An answer that was requested before the last event is not
+	// kept.
 	changes int
 	// troubled is true if the member lacked the kind, or fields of an object, since the last event.
 	troubled bool
-	// nudge hastens the goroutine that wakes those that use the kind; nil if there is none.
+	// nudge ends the pause of the goroutine that wakes the kind; nil if there is none.
 	nudge chan struct{}
-	// went is when the definition went, or another one of the group while the resource was not known; zero if the last
-	// event was another.
+	// went is when the definition was deleted; zero if another event came since. While the resource is unknown, the
+	// deletion of any definition of the group counts.
 	went time.Time
-	// changed is when the definition last came or changed, zero if that was not seen.
+	// changed is when the definition last came or changed; zero if no event showed that.
 	changed time.Time
 
 	document document
 }
 
-// doubt makes the next who asks for a schema ask the member.
-func (k *kind) doubt() { k.document.doubts++ }
+// invalidate makes the next call of schemaOf ask the member.
+func (k *kind) invalidate() { k.document.invalidations++ }
 
 // Resource is how a kind is served.
 type Resource struct {
@@ -89,17 +91,17 @@ type Resource struct {
 }
 
 const (
-	// How long the answer holds that a kind is not served: long if its definition would be seen to come. One of an
-	// aggregated API server has none.
+	// How long the answer holds that a kind is not served. It holds long if a watch would show the definition. A kind of
+	// an aggregated API server has none.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
-	// stillDiscovered is for how long a kind may still be discovered after its definition went. No event tells the end of
-	// that, so such an answer is not kept.
+	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event ends that
+	// time, so such an answer is not kept.
 	stillDiscovered = 10 * time.Second
 )
 
-// NewForConfig returns a Kinds that asks by requests, and watches definitions by watches, which has no time-out of its
-// own. See Options for changed and defined.
+// NewForConfig returns a Kinds that uses the config requests to ask and the config watches, which has no time-out, to
+// watch definitions. See Options for changed and defined.
 func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
@@ -123,7 +125,7 @@ func New(ctx context.Context, o Options) *Kinds {
 	return k
 }
 
-// known returns what is known of a kind, under k.mu.
+// known returns the entry of a kind. The caller holds k.mu.
 func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	if k.kinds[gvk] == nil {
 		k.kinds[gvk] = &kind{document: document{turn: make(chan struct{}, 1)}}
@@ -131,7 +133,8 @@ func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	return k.kinds[gvk]
 }
 
-// Find asks the member if the kind is not known yet. A kind that the member does not serve is a meta.NoKindMatchError.
+// Find returns the resource of a kind, and asks the member if it is unknown. A kind that the member does not serve is a
+// meta.NoKindMatchError.
 func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	if k.isMissing(gvk) {
@@ -202,12 +205,12 @@ func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
 	if found == nil || err != nil {
 		return nil, err
 	}
-	// Kinds that Kubernetes has built in are judged by what is known of them, not by whether their status is empty.
+	// Built-in kinds have health rules of their own: an empty status does not count for them.
 	found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
 	return found, nil
 }
 
-// Forget makes the next Find ask the member again, unless it is known that it has no such kind.
+// Forget makes the next Find ask the member again, unless the member has just answered that it has no such kind.
 func (k *Kinds) Forget(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -222,7 +225,8 @@ func (k *Kinds) HasStatus(gvk schema.GroupVersionKind) bool {
 	return known != nil && known.hasStatus
 }
 
-// Use says whether objects of a kind are watched on the member. What was known of one that no longer is, is dropped.
+// Use sets whether objects of a kind are watched on the member. The answers about a kind that is no longer watched are
+// dropped.
 func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -234,7 +238,7 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect names kinds that may be used. OnDefinition is told of all definitions of their groups.
+// Expect names kinds that may be used. OnDefinition is called for all definitions of their groups.
 func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	groups := sets.New[string]()
 	for _, gk := range kinds {
@@ -246,7 +250,7 @@ func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	k.watchDefinitions()
 }
 
-// watchDefinitions watches them while somebody is to be told, under k.mu.
+// watchDefinitions watches definitions while a custom kind is in use or expected. The caller holds k.mu.
 func (k *Kinds) watchDefinitions() {
 	for group := range k.expected {
 		if !isBuiltIn(group) {
@@ -263,19 +267,19 @@ func (k *Kinds) watchDefinitions() {
 	k.definitions.Stop(definition)
 }
 
-// Restart opens the watch again at once, as after the link came back, and doubts every schema: the member may have been
-// upgraded.
+// Restart opens the watch again at once, as after the link came back, and invalidates every schema: the member may have
+// been upgraded.
 func (k *Kinds) Restart() {
 	k.definitions.Restart()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, known := range k.kinds {
-		known.doubt()
+		known.invalidate()
 		known.missing = time.Time{}
 	}
 }
 
-// isBuiltIn is true for a group of Kubernetes itself, whose kinds have no definition.
+// isBuiltIn is true for the groups of Kubernetes itself, whose kinds have no CustomResourceDefinition.
 func isBuiltIn(group string) bool {
 	return clientgoscheme.Scheme.IsGroupRegistered(group) || group == definition.Group || group == "apiregistration.k8s.io"
 }

@@ -38,8 +38,8 @@ type Issuer struct {
 // Secret is of.
 func New(client dynamic.Interface, hubUID types.UID) *Issuer { return &Issuer{client, hubUID} }
 
-// Issue returns a token that is bound to a new Secret. The member may grant another life. Another hub may have Secrets
-// there, so that none that exists is taken or deleted.
+// Issue returns a token that is bound to a new Secret. The member may grant another lifetime. Existing Secrets are
+// neither used nor deleted, because another hub may own them.
 func (i *Issuer) Issue(ctx context.Context, life time.Duration) (string, error) {
 	secret, err := i.makeSecret(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ func newAcceptRestore(h *hub) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "accept-restore",
-		Short: "Let a hub that was restored from a backup overwrite copies that it wrote later",
+		Short: "Let a hub that was restored from a backup overwrite newer copies",
 		Long: `Let a hub that was restored from a backup overwrite or remove all copies that it wrote after the backup was taken.
 
 Until then the hub holds them: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First bring the objects on the hub up to date as far as you can;

@@ -16,7 +16,7 @@ func newCordon(h *hub) *cobra.Command {
 	var clusters clusterChoice
 	cmd := &cobra.Command{
 		Use:   "cordon CLUSTER | --region REGION",
-		Short: "Send no new objects to a cluster; what is there stays",
+		Short: "Send no new objects to a cluster; its copies stay",
 		Long: `Send no new objects to a cluster: set spec.unschedulable of its MemberCluster.
 
 Objects that are there stay, are kept up to date, and keep their replicas or get fewer. To move them elsewhere, drain the cluster.`,
@@ -51,7 +51,7 @@ func cordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Membe
 			there += "s"
 		}
 	}
-	says(h.streams.Out, "membercluster/"+name, "cordoned: it gets no new objects; %s", there)
+	says(h.streams.Out, "membercluster/"+name, "cordoned: the cluster gets no new objects; %s", there)
 	return nil
 }
 
@@ -87,14 +87,14 @@ func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Mem
 	if d := cluster.Spec.Drain; d != nil {
 		ended = "its drain is ended; "
 		if d.Evict {
-			back = "; what the drain evicted comes back"
+			back = "; objects that the drain evicted come back"
 		}
 	}
 	cluster.Spec.Unschedulable, cluster.Spec.Drain = false, nil
 	if err := changeCluster(ctx, hub, before, cluster); err != nil {
 		return err
 	}
-	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sit may get new objects; what went elsewhere does not come back by itself%s", ended, back)
+	says(h.streams.Out, "membercluster/"+name, "uncordoned: %sthe cluster may get new objects; objects that moved to other clusters do not come back by themselves%s", ended, back)
 	return nil
 }
 

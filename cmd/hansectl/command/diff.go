@@ -62,8 +62,8 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 	d.window.addTo(cmd.Flags())
 	cmd.Flags().StringSliceVar(&d.clusters, "cluster", nil, "Compare on this cluster alone. Can be repeated.")
 	cmd.Flags().BoolVar(&d.all, "all", false, "Compare on every cluster to which the object goes, as without --cluster.")
-	cmd.Flags().StringSliceVarP(&d.files.Filenames, "filename", "f", nil, "Files or directories with override policies that take the place of those of their names. Can be repeated.")
-	cmd.Flags().BoolVarP(&d.files.Recursive, "recursive", "R", false, "Read directories of -f with those below them.")
+	cmd.Flags().StringSliceVarP(&d.files.Filenames, "filename", "f", nil, "Files or directories with override policies, used instead of policies of the same name. Can be repeated.")
+	cmd.Flags().BoolVarP(&d.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})

@@ -168,9 +168,9 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 			Do: "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url",
 		}
 	case strings.Contains(err.Error(), "admission webhook"):
-		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers, and refuses the probe: " + err.Error()}
+		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "the server answers, but refuses the probe: " + err.Error()}
 	}
-	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "it could not be asked: " + err.Error()}
+	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "the request failed: " + err.Error()}
 }
 
 // checkMembers looks at each member, and at what members refuse.

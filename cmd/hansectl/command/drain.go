@@ -157,7 +157,7 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 }
 
 func goesOn(cluster string) string {
-	return fmt.Sprintf("the drain goes on: hansectl drain %s shows how far it is, hansectl uncordon %s ends it", cluster, cluster)
+	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
 }
 
 // showLeft lists what is left on a cluster, as far as the user may see the bindings, and says what can be done.
@@ -219,7 +219,7 @@ func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	}
 	s := cluster.Status.Drain
 	if s == nil {
-		return "waiting for the hub to look at it", drainGoesOn, nil
+		return "waiting for the hub to process it", drainGoesOn, nil
 	}
 	if s.Remaining == 0 && s.Total == 0 {
 		return "drained: there were no objects to move", drainDone, nil

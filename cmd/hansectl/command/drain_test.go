@@ -21,7 +21,7 @@ func TestDrainState(t *testing.T) {
 		state  string
 		end    drainEnd
 	}{
-		"before the hub has looked": {nil, "waiting for the hub to look at it", drainGoesOn},
+		"before the hub has looked": {nil, "waiting for the hub to process it", drainGoesOn},
 		"while objects move": {
 			&hubv1.DrainStatus{Total: 14, Remaining: 12, Moving: 10, Message: "10 objects are moving"},
 			"2 of 14 objects moved; 10 objects are moving", drainGoesOn,
@@ -90,7 +90,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 	})
 	t.Run("without a hub the time runs out, and the drain stays", func(t *testing.T) {
 		out, err := hansectl(t, "drain", "eu-fra-1", "--max-unavailable", "1", "--timeout", "1s")
-		refused(t, err, "draining membercluster/eu-fra-1: timed out after 1s: waiting for the hub to look at it", "the drain goes on", "hansectl uncordon eu-fra-1 ends it")
+		refused(t, err, "draining membercluster/eu-fra-1: timed out after 1s: waiting for the hub to process it", "the drain goes on", "hansectl uncordon eu-fra-1 ends it")
 		wants(t, out, "is being drained already", "at most 1 object move at a time")
 		if d := read(); d == nil || ptr.Deref(d.MaxUnavailable, 0) != 1 {
 			t.Errorf("spec.drain is %+v", d)

@@ -31,7 +31,7 @@ func newExplain(h *hub) *cobra.Command {
 	e := &explain{hub: h}
 	cmd := &cobra.Command{
 		Use:   "explain (KIND NAME | KIND/NAME)",
-		Short: "Say why an object is on the clusters that it is on, and on no other",
+		Short: "Say why an object is on some clusters and not on others",
 		Long: `Say why an object of the hub is on the clusters that it is on, and on no other.
 
 The decision is made again from what the hub holds now, by the function that the hub decides by, and is told whole: the placement
@@ -62,7 +62,7 @@ and whether the result is what the binding says. It writes nothing.`,
 	}
 	e.out.addTo(cmd)
 	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Tell of this cluster alone, with every filter.")
-	cmd.Flags().BoolVar(&e.fields, "fields", false, "Also tell who set the fields that differ from the object on the hub, and who has them on the member.")
+	cmd.Flags().BoolVar(&e.fields, "fields", false, "Also show the fields that differ from the hub object: which rule set each, and which manager owns it on the member.")
 	e.window.addTo(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
@@ -139,7 +139,7 @@ func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input
 	onMember, err := e.copyOf(ctx, c, id)
 	fields := view.FieldsOf(in, policies, in.Facts.Clusters[i], onMember)
 	if err != nil {
-		fields.Note = "nothing is told of the copy: " + err.Error()
+		fields.Note = "the copy could not be read: " + err.Error()
 	}
 	return fields, nil
 }

@@ -73,9 +73,9 @@ func (t *tenantClient) ask(ctx context.Context, refused error, take func(*member
 	}
 	switch {
 	case apierrors.IsForbidden(t.fault): // which names the role to ask for
-		return fmt.Errorf("asking the hub what concerns namespace %s: %w; %w", t.namespace, t.fault, refused)
+		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w; %w", t.namespace, t.fault, refused)
 	case t.fault != nil:
-		return fmt.Errorf("%w; the hub does not tell what concerns namespace %s: %w", refused, t.namespace, t.fault)
+		return fmt.Errorf("%w; reading the policies and clusters of namespace %s from the hub: %w", refused, t.namespace, t.fault)
 	}
 	for _, note := range t.facts.Notes {
 		t.hub.warn("warning: " + note + "\n")

@@ -159,7 +159,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 }
 
 var (
-	errManaged = errors.New("--grant, --ungrant, --create-namespaces and --list-workloads cannot change what something else manages")
+	errManaged = errors.New("--grant, --ungrant, --create-namespaces and --list-workloads cannot change objects that another tool manages")
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
@@ -255,7 +255,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	now := append([]string{}, granted(role.Rules)...)
 	sayChanges(w, before, now)
 	for _, risk := range risks(role.Rules) {
-		says(w, "", "WARNING: whoever controls the hub is an administrator of this cluster by %s", risk)
+		says(w, "", "WARNING: a user who controls the hub is an administrator of this cluster by %s", risk)
 	}
 	if err := setTokenRole(ctx, w, m); err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kin
 		return err
 	})
 	if raced(err) {
-		return fmt.Errorf("writing %s/%s: somebody else writes to it just now, try again: %w", kind, o.GetName(), err)
+		return fmt.Errorf("writing %s/%s: another client changed it at the same time, try again: %w", kind, o.GetName(), err)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s/%s: %w", kind, o.GetName(), err)

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	errNotServed = errors.New("neither the member nor the hub serves it: is it spelled right?")
-	errAmbiguous = errors.New("several groups have it: name one")
+	errNotServed = errors.New("neither the member nor the hub serves this kind: check the spelling")
+	errAmbiguous = errors.New("several groups have this kind: name one")
 )
 
 // resolveGrants completes kinds by what the member serves, and else the hub: singulars, short names and groups that are
@@ -42,7 +42,7 @@ func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGr
 func servedAs(mapper meta.RESTMapper, k kindGrant) (kindGrant, error) {
 	found, err := mapper.ResourcesFor(schema.GroupVersionResource{Group: k.group, Resource: k.resource})
 	if err != nil && !meta.IsNoMatchError(err) {
-		return kindGrant{}, fmt.Errorf("reading what is served: %w", err)
+		return kindGrant{}, fmt.Errorf("reading the served kinds: %w", err)
 	}
 	var groups []kindGrant
 	for _, r := range found {

@@ -165,7 +165,7 @@ func TestWaitEndsWhenAnObjectHasReachedItsAim(t *testing.T) {
 		},
 		"applied, and one refuses":          {aimApplied, object, rows(row("a", 7, hubv1.HealthHealthy), behind), "applied on 1 of 2 clusters; b: Forbidden", false},
 		"applied, and one has not reported": {aimApplied, object, rows(row("a", 7, hubv1.HealthHealthy)), "applied on 1 of 2 clusters; b: Pending", false},
-		"applied, and nobody has decided":   {aimApplied, object, nil, "no placement selects it, or the hub has not looked at it yet", false},
+		"applied, and nobody has decided":   {aimApplied, object, nil, "no placement selects it, or the hub has not processed it yet", false},
 		"applied, and no cluster is chosen": {aimApplied, object, &hubv1.ResourceBinding{}, "no cluster is chosen for it", false},
 		"scheduled":                         {aimScheduled, object, well, "Scheduled is True (Scheduled)", true},
 		"a condition":                       {"condition=Scheduled=false", object, well, "Scheduled is True (Scheduled)", false},

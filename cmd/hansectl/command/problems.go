@@ -21,7 +21,7 @@ func newProblems(h *hub) *cobra.Command {
 	limit := 10
 	cmd := &cobra.Command{
 		Use:   "problems",
-		Short: "Show what needs a user: clusters, policies and objects with a problem, and what takes longest",
+		Short: "Show clusters, policies and objects with a problem, and those that take longest",
 		Long: `Show what needs a user, from what the hub knows; no member is asked:
 
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user

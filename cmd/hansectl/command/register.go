@@ -191,7 +191,7 @@ func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 		}
 		ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
 		if ready == nil {
-			return "the hub has not looked at it yet", false, nil
+			return "the hub has not processed it yet", false, nil
 		}
 		seen = true
 		if ready.Status == metav1.ConditionTrue {

@@ -63,9 +63,9 @@ The clusters are those of the object's binding, unless others are named. The exi
 	r.window.addTo(flags)
 	flags.StringSliceVar(&r.clusters, "cluster", nil, "Render for this cluster, whether the object goes there or not. Can be repeated.")
 	flags.BoolVar(&r.all, "all", false, "Render for every cluster, whether the object goes there or not.")
-	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with what is taken as applied; - for standard input.")
-	flags.BoolVarP(&r.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
-	flags.BoolVar(&r.offline, "offline", false, "Ask no hub: the object, MemberClusters and policies are those of the files.")
+	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as applied; - for standard input.")
+	flags.BoolVarP(&r.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
+	flags.BoolVar(&r.offline, "offline", false, "Ask no hub: read the object, MemberClusters and policies from the files.")
 	flags.StringSliceVar(&r.denied, "denied-metadata-prefixes", nil, "Prefixes of labels and annotations that do not travel, as the hub has them in its flag of this name.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)

@@ -324,7 +324,7 @@ func TestJoinSaysWhyAMemberIsNotReady(t *testing.T) {
 	join := []string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--timeout", "1s"}
 	out, err := hansectl(t, join...)
 	refused(t, err, "membercluster/cn-sha-1", "timed out after 1s", "does a hub run?")
-	wants(t, out, "the hub has not looked at it yet", "grants no kind yet")
+	wants(t, out, "the hub has not processed it yet", "grants no kind yet")
 	must(t, report(t.Context(), "cn-sha-1", metav1.ConditionFalse, hubv1.ReasonUnauthorized, ""))
 	_, err = hansectl(t, join...)
 	refused(t, err, "timed out after 1s: Unauthorized: as told by the test", "it stays joined")

@@ -64,9 +64,9 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 	flags.StringArrayVar(&s.changes.withoutRegions, "without-region", nil, "A region of which no cluster answers. Can be repeated.")
 	flags.StringArrayVar(&s.changes.addClusters, "add-cluster", nil, "A cluster that joins: NAME[,LABEL=VALUE...], or a file with MemberClusters. Can be repeated.")
 	flags.StringArrayVar(&s.changes.setLabels, "set-label", nil, "A label of a cluster: CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take it off. Can be repeated.")
-	flags.StringSliceVarP(&s.files.Filenames, "filename", "f", nil, "Files or directories with what is taken as applied; - for standard input.")
-	flags.BoolVarP(&s.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
-	flags.BoolVar(&s.offline, "offline", false, "Ask no hub: MemberClusters, placements, objects and bindings are those of the files.")
+	flags.StringSliceVarP(&s.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as applied; - for standard input.")
+	flags.BoolVarP(&s.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
+	flags.BoolVar(&s.offline, "offline", false, "Ask no hub: read MemberClusters, placements, objects and bindings from the files.")
 	flags.BoolVar(&s.all, "all", false, "Name every object and cluster, one object a line.")
 	_ = cmd.RegisterFlagCompletionFunc("without-cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
@@ -115,7 +115,7 @@ func (s *simulate) run(ctx context.Context) error {
 		return s.tell(view.Simulate(nil, before, nil, notes, s.all))
 	}
 	if n := view.Underway(before); n > 0 && (!s.offline || len(files.bindings) > 0) {
-		notes = append(notes, counted(n, "object")+" not yet where the hub will have it as things are: compared is with where it will be")
+		notes = append(notes, "the current decision on "+counted(n, "object")+" is not carried out yet: the simulation compares with that decision")
 	}
 	after, err := changed.From(before).Settle(ctx, said.decided("with the changes"))
 	if err != nil {

@@ -92,7 +92,7 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 	out.addTo(cmd, "wide", "name")
 	w.addTo(cmd.Flags())
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "The objects of all namespaces, and those without one.")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again whenever it changes, until Ctrl-C or until nothing is left of the object.")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show the status again whenever it changes, until Ctrl-C or until the object is gone.")
 	return cmd
 }
 
@@ -231,7 +231,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what decides how %s looks on members: %w", id, err)
+		return nil, fmt.Errorf("reading the policies that change %s: %w", id, err)
 	}
 	in := view.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
 	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil

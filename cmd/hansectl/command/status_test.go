@@ -146,7 +146,7 @@ func TestWithoutAHubAppliedIsWhatTheDigestShows(t *testing.T) {
 	})
 	t.Run("an object that has changed is not", func(t *testing.T) {
 		must(t, onHub.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"red"}}`))))
-		says(t, "APPLIED 0/2", "Pending: the hub would send something else now, and none runs")
+		says(t, "APPLIED 0/2", "Pending: the hub would send another content now, but no hub runs")
 	})
 	t.Run("one that is deleted is not", func(t *testing.T) {
 		must(t, onHub.Delete(t.Context(), object))
@@ -226,7 +226,7 @@ func TestStatusSaysWhetherAHubRuns(t *testing.T) {
 		aHubRan(t, time.Now().Add(-16*time.Second))
 		out, err := hansectl(t, status...)
 		must(t, err)
-		wants(t, out, "Hub:       no hub has run for ", "APPLIED 0/2   HEALTHY 0/2", "whether the cluster holds what is desired now is not known, since no hub runs")
+		wants(t, out, "Hub:       no hub has run for ", "APPLIED 0/2   HEALTHY 0/2", "no hub runs, so it is unknown whether the cluster holds the desired content")
 		if strings.Contains(out, "live ") {
 			t.Errorf("no hub runs, and it says\n%s", out)
 		}

@@ -81,7 +81,7 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 	return release, err
 }
 
-var errLed = errors.New("a hub is running that this cannot stop: end it, then run this again")
+var errLed = errors.New("a hub is running that this command cannot stop: end it, then run the command again")
 
 // watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it
 // lasts.

@@ -25,7 +25,7 @@ const (
 	passes = 3
 )
 
-var errComesBack = errors.New("it comes back: a hub is still running, without leader election; end it and run this again")
+var errComesBack = errors.New("the finalizer comes back: a hub is still running, without leader election; end it and run the command again")
 
 // strip takes the hub's finalizer off everything that carries it, and says what is left.
 func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, err error) {

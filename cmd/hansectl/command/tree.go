@@ -28,7 +28,7 @@ func newTree(h *hub) *cobra.Command {
 	t := &tree{hub: h}
 	cmd := &cobra.Command{
 		Use:   "tree PLACEMENT",
-		Short: "Show the objects of a placement, their clusters, and what was made of them there",
+		Short: "Show the objects of a placement, their clusters, and the objects that controllers made for them there",
 		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
 ownerReferences, down to pods.
 
@@ -75,7 +75,7 @@ func (t *tree) run(ctx context.Context, name string) error {
 	shown := view.TreeOf(view.PlacementName{Kind: placementKind(placement), Namespace: placement.GetNamespace(), Name: placement.GetName()}, bindings, t.clusters, t.limit)
 	views, err := t.window.open(ctx, t.hub, c)
 	if err != nil {
-		fmt.Fprintf(t.hub.streams.ErrOut, "warning: nothing is shown of what is on the members: %v\n", err)
+		fmt.Fprintf(t.hub.streams.ErrOut, "warning: objects on the members are not shown: %v\n", err)
 	} else {
 		shown.Notes = t.grow(ctx, views, placement.GetNamespace(), shown)
 	}

@@ -56,7 +56,7 @@ it stays as it is, marks included.`,
 		ValidArgsFunction: h.completeClusters,
 	}
 	u.member.addTo(cmd, "to remove there what join made.")
-	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: what is on it is left behind.")
+	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: its copies are left behind.")
 	cmd.Flags().DurationVar(&u.timeout, "timeout", 5*time.Minute, "How long to wait until the hub has let go.")
 	return cmd
 }
@@ -140,7 +140,7 @@ func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, s
 	case m.clusterID:
 		return m, nil
 	case "":
-		return nil, fmt.Errorf("the hub does not know which cluster %s is, so %s may be of another one: run it without --member-kubeconfig", u.name, u.member.kubeconfig)
+		return nil, fmt.Errorf("the hub has not read the UID of cluster %s, so %s may belong to another cluster: run it without --member-kubeconfig", u.name, u.member.kubeconfig)
 	}
 	return nil, fmt.Errorf("%s is of another cluster (kube-system uid %s, %s is %s): nothing was changed", u.member.kubeconfig, m.clusterID, u.name, id)
 }
@@ -157,7 +157,7 @@ func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.Me
 		return fmt.Errorf("setting spec.leave of MemberCluster %s: %w", u.name, err)
 	}
 	if u.abandon {
-		says(out, "membercluster/"+u.name, "is given up if it does not answer; what is there then keeps the marks of the hub")
+		says(out, "membercluster/"+u.name, "is given up if it does not answer; its copies then keep the labels and annotations of the hub")
 	}
 	many := "its objects"
 	if counts, err := countObjects(ctx, hub); err == nil {
@@ -198,7 +198,7 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 		hint := "run it again to go on waiting"
 		if !u.abandon && mayBeLost {
 			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil { // a hub that does not run has observed none
-				hint += ", or with --abandon to give up what is on the member"
+				hint += ", or with --abandon to give up the copies on the member"
 			}
 		}
 		return fmt.Errorf("waiting for membercluster/%s to go: %w: %s; %s (it needs a running hub)", u.name, err, state, hint)

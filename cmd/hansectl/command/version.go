@@ -54,7 +54,7 @@ func newVersion(h *hub) *cobra.Command {
 	var clientOnly bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the versions of hansectl and of the hub", Args: arguments(),
-		Long: `Print the versions of hansectl and of the hub. The hub's is that of the replica that leads, from its Lease; that it cannot be read is no error.`,
+		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease that cannot be read is no error.`,
 		Example: `  hansectl version
 
   # Without asking the hub

@@ -117,7 +117,7 @@ func reached(aim string, object *unstructured.Unstructured, binding hubv1.Bindin
 		return leftOf(object, binding)
 	}
 	if binding == nil {
-		return "no placement selects it, or the hub has not looked at it yet", false
+		return "no placement selects it, or the hub has not processed it yet", false
 	}
 	kind, value := hubv1.ConditionScheduled, string(metav1.ConditionTrue)
 	switch aim {

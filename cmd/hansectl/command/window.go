@@ -100,7 +100,7 @@ func replicaCertificates(ctx context.Context, c client.Client) ([]string, error)
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no replica of the hub shows what is on members: it runs without --view-bind-address")
+		return nil, errors.New("no replica of the hub serves views of members: the hub runs without --view-bind-address")
 	}
 	return out, nil
 }
@@ -156,9 +156,9 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, er
 		return "", err
 	}
 	if err := c.Create(ctx, proof.Request); apierrors.IsForbidden(err) {
-		return "", fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl shows who you are", why)
+		return "", fmt.Errorf("%w; or ask for the right to create certificatesigningrequests.certificates.k8s.io, by which hansectl authenticates you", why)
 	} else if err != nil {
-		return "", fmt.Errorf("showing the hub who you are: creating a CertificateSigningRequest: %w", err)
+		return "", fmt.Errorf("authenticating to the hub: creating a CertificateSigningRequest: %w", err)
 	}
 	h.proof, h.proofOn = proof, c
 	return proof.Token()
@@ -220,7 +220,7 @@ func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, ou
 		return refusal(response, answer)
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("reading what the hub says about %s: %w", about, err)
+		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
 	}
 	return nil
 }

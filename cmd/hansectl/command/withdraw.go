@@ -72,6 +72,6 @@ func (h *hub) withdraw(ctx context.Context, kind, name string, yes bool) error {
 	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("asking for the withdrawal of %s: %w", id, err)
 	}
-	fmt.Fprintf(h.streams.Out, "%s is withdrawn from %s: hansectl status shows how far it is\n", id, clusters)
+	fmt.Fprintf(h.streams.Out, "%s is being withdrawn from %s: hansectl status shows the progress\n", id, clusters)
 	return nil
 }

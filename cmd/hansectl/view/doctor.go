@@ -146,7 +146,7 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
 	switch {
 	case ready == nil:
-		return Check{Name: name, Result: FindingWarning, Message: "the hub has not looked at it yet"}
+		return Check{Name: name, Result: FindingWarning, Message: "the hub has not processed it yet"}
 	case ready.Status != metav1.ConditionTrue:
 		return Check{Name: name, Result: FindingFailed, Message: why(ready.Reason, ready.Message)}
 	case overdue(m, now):

@@ -348,14 +348,14 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 		out = append(out, "the objects of each cluster could not be counted: the score FewestObjects counts 0 for each")
 	}
 	if decide.DividesByCapacity(spec) {
-		out = append(out, "capacities are what the clusters say now: the hub waits 5 minutes before it believes a change of more than a tenth")
+		out = append(out, "capacities are as reported now: the hub takes over a change of more than a tenth after 5 minutes")
 	}
 	kind := hubv1.ObjectOf(in.Binding).GroupKind()
 	if NeedsScalePath(w, kind) && in.Object.ScalePath == "" {
 		out = append(out, "no scale path was read from the kind's definition")
 	}
 	if placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
-		out = append(out, "whether the hub itself runs workloads is taken from what it has said of the object")
+		out = append(out, "whether the hub itself runs workloads is taken from the object's binding")
 	}
 	return out
 }

@@ -177,9 +177,4 @@ func (f *Fields) write(w io.Writer) {
 	line(w, "Note", f.Note)
 }
 
-func cut(s string) string {
-	if r := []rune(s); len(r) > longestCell {
-		return string(r[:longestCell-1]) + "…"
-	}
-	return s
-}
+func cut(s string) string { return hubv1.CutMessage(s, longestCell) }

@@ -45,7 +45,7 @@ func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around S
 	case object.GetLabels()[hubv1.HubLabel] != "":
 		return &NotFederated{
 			Reason: hubv1.ReasonNotFederated, Message: "it carries the label " + hubv1.HubLabel + ": a hub sent it here, and a copy is no template",
-			Do: "look at it on the hub that it comes from",
+			Do: "look at it on its own hub",
 		}
 	case object.GetDeletionTimestamp() != nil:
 		return &NotFederated{Reason: hubv1.ReasonObjectDeleted, Message: "it is being deleted and is on no member any more"}
@@ -97,11 +97,11 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 		return &NotFederated{
 			Reason:  hubv1.ReasonHubWouldRun,
 			Message: fmt.Sprintf("%s selects it, but the hub itself would act on a %s", name, id.GroupKind()),
-			Do:      fmt.Sprintf("set spec.hubExecution to Allowed in %s if it may take effect on the hub as well", name),
+			Do:      fmt.Sprintf("set spec.hubExecution to Allowed in %s to place it although the hub acts on it", name),
 		}
 	}
 	if refusal := cmp.Or(tenancy.OfPlace(id), tenancy.OfSecret(object)); refusal != nil {
-		return &NotFederated{Reason: refusal.Reason, Message: name + " selects it, but it is never brought to members", Do: refusal.Message}
+		return &NotFederated{Reason: refusal.Reason, Message: name + " selects it, but it is never sent to members", Do: refusal.Message}
 	}
 	accepted := meta.FindStatusCondition(winner.PlacementStatus().Conditions, hubv1.ConditionAccepted)
 	switch {
@@ -112,7 +112,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 		}
 	case accepted == nil || accepted.ObservedGeneration < winner.GetGeneration():
 		return &NotFederated{
-			Reason: hubv1.ReasonPending, Message: name + " selects it, and the hub has not looked at that placement yet",
+			Reason: hubv1.ReasonPending, Message: name + " selects it, and the hub has not processed that placement yet",
 			Do: fmt.Sprintf("see whether a hub runs: kubectl get lease hanse-hub -n %s", hubv1.SystemNamespace),
 		}
 	case accepted.Status != metav1.ConditionTrue:

@@ -50,7 +50,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 			labels: map[string]string{hubv1.HubLabel: "1234"}, placements: []hubv1.PlacementObject{placementFor("ConfigMap", plain)},
 			want: NotFederated{
 				hubv1.ReasonNotFederated, "it carries the label hanse.dev/hub: a hub sent it here, and a copy is no template",
-				"look at it on the hub that it comes from",
+				"look at it on its own hub",
 			},
 		},
 		"the hub itself would act on it": {
@@ -76,7 +76,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 		"the hub has not seen the placement as it is now": {
 			placements: []hubv1.PlacementObject{placementFor("ConfigMap", func(p *hubv1.Placement) { p.Generation = 3 })},
 			want: NotFederated{
-				hubv1.ReasonPending, "Placement/all selects it, and the hub has not looked at that placement yet",
+				hubv1.ReasonPending, "Placement/all selects it, and the hub has not processed that placement yet",
 				"see whether a hub runs: kubectl get lease hanse-hub -n hanse-system",
 			},
 		},

@@ -114,7 +114,7 @@ var troubles = []string{
 // problem is a condition of an object; nil is one that the hub has not written yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
-		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not looked at it yet"}
+		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
 	}
 	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
 }
@@ -273,12 +273,12 @@ func (l Problems) Write(w io.Writer, now time.Time) {
 	for _, d := range l.Drift {
 		rows = append(rows, []string{d.Object, d.Cluster, since(d.Since, now), why(d.Reason, d.Message)})
 	}
-	part(w, "Oldest drift", "no copy is left different from what the hub wants", []string{"OBJECT", "CLUSTER", "FOR", "WHY"}, rows)
+	part(w, "Oldest drift", "no copy differs from what the hub wants for long", []string{"OBJECT", "CLUSTER", "FOR", "WHY"}, rows)
 	rows = nil
 	for _, f := range l.Contested {
 		rows = append(rows, []string{cmp.Or(f.Field, "(copy or marks deleted)"), f.Manager, strconv.Itoa(f.Copies), since(f.Since, now), f.Object, f.Cluster})
 	}
-	part(w, "Most contested fields", "nobody fights for one", []string{"FIELD", "MANAGER", "COPIES", "FOR", "OLDEST", "CLUSTER"}, rows)
+	part(w, "Most contested fields", "no field is contested", []string{"FIELD", "MANAGER", "COPIES", "FOR", "OLDEST", "CLUSTER"}, rows)
 }
 
 func part(w io.Writer, title, none string, header []string, rows [][]string) {

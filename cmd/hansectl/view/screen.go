@@ -3,7 +3,8 @@ package view
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Screen is a terminal. Tables are cut to its width, and cells that tell how an object does have a colour.
@@ -39,9 +40,5 @@ func (s *Screen) fits(cell string, column int) string {
 	if s == nil || s.Width == 0 {
 		return cell
 	}
-	room := max(s.Width-column, least)
-	if utf8.RuneCountInString(cell) <= room {
-		return cell
-	}
-	return string([]rune(cell)[:room-1]) + "…"
+	return hubv1.CutMessage(cell, max(s.Width-column, least))
 }

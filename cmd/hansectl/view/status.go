@@ -275,9 +275,9 @@ func (r *Row) during(silence *Silence, digest string) {
 		return
 	}
 	r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending
-	r.Message = "the hub would send something else now, and none runs"
+	r.Message = "the hub would send another content now, but no hub runs"
 	if digest == "" || r.Digest == "" {
-		r.Message = "whether the cluster holds what is desired now is not known, since no hub runs"
+		r.Message = "no hub runs, so it is unknown whether the cluster holds the desired content"
 	}
 }
 

@@ -277,10 +277,10 @@ func (s Status) waits() string {
 	}
 	var parts []string
 	if len(here) > 0 {
-		parts = append(parts, list(here)+"; what runs there keeps running, and moves only if failover of the placement says so")
+		parts = append(parts, list(here)+"; copies there keep running, and move only if the placement has failover")
 	}
 	if len(replaced) > 0 {
-		parts = append(parts, list(replaced)+" to answer, and what took its place to be Healthy")
+		parts = append(parts, list(replaced)+" to answer, and for its replacement to be Healthy")
 	}
 	if len(going) > 0 {
 		parts = append(parts, list(going)+" to confirm that the object is gone")

@@ -1,4 +1,4 @@
-package turns
+package slots
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-func TestAPartyLeavesTurnsToOthers(t *testing.T) {
+func TestAPartyLeavesSlotsToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := New(4)
+		slots := New(4)
 		user := func(name string) Party { return Party{"user/" + name, 2} }
 		namespace := func(name string) Party { return Party{"namespace/" + name, 3} }
 		free := func(parties ...Party) bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			giveBack, ok := turns.Take(ctx, parties...)
+			giveBack, ok := slots.Take(ctx, parties...)
 			if ok {
 				giveBack()
 			}
@@ -24,9 +24,9 @@ func TestAPartyLeavesTurnsToOthers(t *testing.T) {
 		}
 		var held []func()
 		for _, name := range []string{"a", "a", "b"} {
-			giveBack, ok := turns.Take(t.Context(), user(name), namespace("shop"))
+			giveBack, ok := slots.Take(t.Context(), user(name), namespace("shop"))
 			if !ok {
-				t.Fatalf("%s got no turn", name)
+				t.Fatalf("%s got no slot", name)
 			}
 			held = append(held, giveBack)
 		}
@@ -34,7 +34,7 @@ func TestAPartyLeavesTurnsToOthers(t *testing.T) {
 			t.Error("the namespace got more than its share")
 		}
 		if !free(user("b"), namespace("other")) || !free(user("c")) {
-			t.Error("another namespace got no turn")
+			t.Error("another namespace got no slot")
 		}
 		if free(user("a"), namespace("other")) {
 			t.Error("a user got more than its share")
@@ -45,14 +45,14 @@ func TestAPartyLeavesTurnsToOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 100 {
 			waiting.Go(func() {
-				if giveBack, ok := turns.Take(ctx, user("c"), namespace("shop")); ok {
+				if giveBack, ok := slots.Take(ctx, user("c"), namespace("shop")); ok {
 					giveBack()
 				}
 			})
 		}
 		synctest.Wait()
 		if !free(user("d"), namespace("other")) {
-			t.Error("those who wait took the turns of another namespace")
+			t.Error("those who wait took the slots of another namespace")
 		}
 		cancel()
 		waiting.Wait()
@@ -60,27 +60,27 @@ func TestAPartyLeavesTurnsToOthers(t *testing.T) {
 			giveBack()
 		}
 		if !free(user("c"), namespace("shop")) {
-			t.Error("turns that were given back are not free")
+			t.Error("slots that were given back are not free")
 		}
-		if len(turns.shares) > 0 || len(turns.all) > 0 {
-			t.Errorf("left: %d parties, %d turns", len(turns.shares), len(turns.all))
+		if len(slots.shares) > 0 || len(slots.all) > 0 {
+			t.Errorf("left: %d parties, %d slots", len(slots.shares), len(slots.all))
 		}
 	})
 }
 
-func TestAllTurnsTaken(t *testing.T) {
+func TestAllSlotsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := New(2)
-		giveBack, _ := turns.Take(t.Context(), Party{"a", 1})
-		_, _ = turns.Take(t.Context(), Party{"b", 1})
+		slots := New(2)
+		giveBack, _ := slots.Take(t.Context(), Party{"a", 1})
+		_, _ = slots.Take(t.Context(), Party{"b", 1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, ok := turns.Take(ctx, Party{"c", 1}); ok {
-			t.Error("a third turn was taken")
+		if _, ok := slots.Take(ctx, Party{"c", 1}); ok {
+			t.Error("a third slot was taken")
 		}
 		time.AfterFunc(time.Second, giveBack)
-		if _, ok := turns.Take(t.Context(), Party{"c", 1}); !ok {
-			t.Error("the turn that was given back was not taken")
+		if _, ok := slots.Take(t.Context(), Party{"c", 1}); !ok {
+			t.Error("the slot that was given back was not taken")
 		}
 	})
 }

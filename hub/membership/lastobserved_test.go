@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestATimeOfSightIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing.T) {
+func TestTheTimeOfObservationIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 	for name, tc := range map[string]struct {
@@ -28,7 +28,7 @@ func TestATimeOfSightIsWrittenForItsOwnSakeEveryThirtySeconds(t *testing.T) {
 		"parts of a second are no news":            {ago(2 * time.Second), 2*time.Second - time.Millisecond, time.Minute, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at, due := sighted(tc.said, now.Add(-tc.heard), now.Add(-tc.dueAt), now)
+			at, due := observedTime(tc.said, now.Add(-tc.heard), now.Add(-tc.dueAt), now)
 			if (at != nil) != tc.moves || due != tc.due {
 				t.Errorf("it moves to %v, due %t", at, due)
 			}
@@ -45,7 +45,7 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 	}
 	later := connected("sights-id")
 	later.LastHeard = first.Add(10 * time.Second)
-	s.unchanged("a sight within 30 s of the last write", func() { links.become(s.name, later) })
+	s.unchanged("an observation within 30 s of the last write", func() { links.become(s.name, later) })
 
 	last := away(later)
 	last.LastHeard = first.Add(12 * time.Second)

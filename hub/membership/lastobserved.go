@@ -1,0 +1,60 @@
+package membership
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// observedEvery is the least time between two writes of MemberCluster.status.lastObservedTime alone. With the time
+// between two probes, the value is never as old as hubv1.ObservedWithin.
+const observedEvery = 30 * time.Second
+
+// setLastObserved sets status.lastObservedTime if the status is written anyway, or if the time is due. It is the last
+// step, because it has to know whether an earlier one changed the status.
+func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, error) {
+	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	now, dueAt, status := time.Now(), r.observedDue(run.cluster), &run.cluster.Status
+	at, due := observedTime(status.LastObservedTime, run.state.LastHeard, dueAt, now)
+	if at != nil && (due || !equality.Semantic.DeepEqual(run.before.Status, *status)) {
+		status.LastObservedTime = at
+	}
+	if run.state.Ready != metav1.ConditionTrue {
+		return ctrl.Result{}, nil // its link wakes it when it is heard again
+	}
+	wait := observedEvery
+	if !due {
+		wait = dueAt.Sub(now)
+	}
+	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // clusters that joined together do not stay together
+}
+
+// observedDue is when status.lastObservedTime may be written alone. A replica that took the cluster over knows the last
+// write by the status only.
+func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.observedWritten[c.Name]
+	if said := c.Status.LastObservedTime; !known && said != nil {
+		last = said.Time
+	}
+	return last.Add(observedEvery)
+}
+
+// observedTime returns the time to write for a cluster that was last heard at a time, or nil if the stated one is not
+// older. due reports whether the time may be written alone.
+func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
+	t := metav1.NewTime(heard).Rfc3339Copy()
+	if said != nil && !said.Before(&t) {
+		return nil, false
+	}
+	return &t, !now.Before(dueAt)
+}

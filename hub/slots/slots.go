@@ -1,0 +1,94 @@
+// Package slots limits how many requests run at a time, and how many of them for one party: a user, a namespace or a
+// peer. So no party keeps the others waiting.
+//
+// The caller decides who the parties are, and how long it waits.
+package slots
+
+import (
+	"context"
+	"sync"
+)
+
+// Slots are a limited number of slots. Waiting parties get slots in the order in which they came.
+type Slots struct {
+	all chan struct{}
+
+	mu     sync.Mutex
+	shares map[Party]*share // of parties that have a slot or wait for one
+}
+
+// Party shares slots with other parties.
+type Party struct {
+	Name string
+	// Most is the number of slots that the party may have at a time.
+	Most int
+}
+
+type share struct {
+	slots chan struct{}
+	used  int // callers that have or await a slot
+}
+
+// New returns Slots for this number of requests at a time.
+func New(atOnce int) *Slots {
+	return &Slots{all: make(chan struct{}, atOnce), shares: map[Party]*share{}}
+}
+
+// Take waits for a slot, which counts for each of the parties, and returns a function that gives it back. ok is false
+// if ctx ended before. While a caller waits for the slot of one party, it holds the slots of the parties before it. So
+// name the user before the namespace, which other users share.
+func (a *Slots) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
+	var taken []func()
+	giveBack = func() {
+		for i := len(taken) - 1; i >= 0; i-- {
+			taken[i]()
+		}
+	}
+	for _, party := range parties {
+		s := a.enter(party)
+		if !put(ctx, s.slots) {
+			a.leave(party, s)
+			giveBack()
+			return nil, false
+		}
+		taken = append(taken, func() {
+			<-s.slots
+			a.leave(party, s)
+		})
+	}
+	if !put(ctx, a.all) {
+		giveBack()
+		return nil, false
+	}
+	taken = append(taken, func() { <-a.all })
+	return giveBack, true
+}
+
+func put(ctx context.Context, slots chan<- struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (a *Slots) enter(party Party) *share {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, ok := a.shares[party]
+	if !ok {
+		s = &share{slots: make(chan struct{}, party.Most)}
+		a.shares[party] = s
+	}
+	s.used++
+	return s
+}
+
+func (a *Slots) leave(party Party, s *share) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.used--; s.used == 0 {
+		delete(a.shares, party)
+	}
+}

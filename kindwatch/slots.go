@@ -1,0 +1,35 @@
+package kindwatch
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// slots limits the number of first lists that begin at the same time: a starting hub lists every kind of every member.
+// Each list has two pages of whole objects in memory, so few at a time bound the peak. A list that takes long loses its
+// slot but goes on: a server that hangs holds up nobody for longer than that.
+type slots struct {
+	places chan struct{}
+	hold   time.Duration
+}
+
+func newSlots(places int, hold time.Duration) *slots {
+	return &slots{places: make(chan struct{}, places), hold: hold}
+}
+
+// lists are those of this process.
+var lists = newSlots(8, 500*time.Millisecond)
+
+// take waits for a slot; end gives it back.
+func (s *slots) take(ctx context.Context) (end func(), err error) {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	var once sync.Once
+	free := func() { once.Do(func() { <-s.places }) }
+	late := time.AfterFunc(s.hold, free)
+	return func() { late.Stop(); free() }, nil
+}
