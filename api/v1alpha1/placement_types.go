@@ -158,6 +158,10 @@ type PlacementSpec struct {
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
 
+	// rollout brings changes to the clusters in waves. Unset: a change goes to all clusters at once.
+	// +optional
+	Rollout *RolloutPolicy `json:"rollout,omitempty"`
+
 	// suspend stops decisions or writes. Copies on members stay as they are.
 	// +optional
 	// +kubebuilder:default={}
@@ -475,6 +479,10 @@ type PlacementStatus struct {
 	// removalHeld describes the copies that stay until a user confirms their removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
+
+	// rollout counts the rollouts of these objects. Unset if the placement has no rollout.
+	// +optional
+	Rollout *PlacementRollout `json:"rollout,omitempty"`
 
 	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld.
 	// +optional
