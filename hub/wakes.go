@@ -46,7 +46,7 @@ func (p *parts) followPolicies() {
 	placements := p.changes.Placements
 	placements.On(changes.Spec, p.reporter.PlacementChanged)
 	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
-	placements.On(lifetime|changes.Spec|changes.Ending, p.scheduler.PlacementChanged)
+	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.scheduler.PlacementChanged)
 	placements.On(changes.All, p.policies.PlacementChanged)
 
 	overrides := p.changes.OverridePolicies

@@ -59,6 +59,11 @@ const (
 	// It confirms the held removals. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
+	// RevisionLabel is on the Secrets in the hub's namespace that store the contents of revisions.
+	RevisionLabel = Prefix + "revision"
+	// RevisionSecretType is the type of these Secrets.
+	RevisionSecretType = Prefix + "revision"
+
 	// RolloutApproveAnnotation on a placement approves waves, separated by commas, such as asia@2026-11-26T10:00:00Z. It
 	// approves the wave for changes that began before that time.
 	RolloutApproveAnnotation = Prefix + "rollout-approve"

@@ -65,10 +65,14 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 // policy is the part of the placement that says how to write. When the placement is gone, what the binding has kept of
 // it holds.
 func (r *run) policy() hubv1.PlacementSpec {
-	if r.placement == nil {
-		return hubv1.LastSettings(r.binding)
+	spec := hubv1.LastSettings(r.binding)
+	if r.placement != nil {
+		spec = *r.placement.PlacementSpec()
 	}
-	return *r.placement.PlacementSpec()
+	if r.revised != nil {
+		spec.Apply.MemberOwnedFields, spec.Apply.UnknownFields = r.revised.MemberOwnedFields, r.revised.UnknownFields
+	}
+	return spec
 }
 
 // suspended says whether the placement forbids writing to this cluster.
