@@ -82,7 +82,7 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 			return
 		}
 		var p Payload
-		p, err = pack(digest, content)
+		p, err = Pack(digest, content)
 		out = append(out, p)
 	}
 	add(template, live.Template, inputs.Template.Object)
@@ -187,7 +187,7 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	if row.LastTransitionTime != nil {
 		out.Changed = row.LastTransitionTime.Time
 	}
-	if row.PassingSince != nil && !row.PassingSince.Time.Before(t.Since) {
+	if row.PassingSince != nil {
 		out.PassingSince = row.PassingSince.Time
 	}
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {

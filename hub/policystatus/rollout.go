@@ -31,7 +31,7 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 		if of == nil || of.Phase == hubv1.RolloutComplete {
 			continue
 		}
-		if of.Phase == hubv1.RolloutFailed && (out.Stopped == nil || of.Since.Before(&out.Stopped.Since)) {
+		if of.Failed != 0 && (out.Stopped == nil || of.Since.Before(&out.Stopped.Since)) {
 			out.Stopped = &hubv1.RolloutStop{Object: nameOf(b), Revision: of.Failed, Since: of.Since}
 			out.Phase, out.Message = of.Phase, bounded(nameOf(b)+": "+of.Message)
 		}
