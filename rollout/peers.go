@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Progress of one object, as the other objects of its placement see it.
@@ -121,4 +123,13 @@ func (p Peers) Failed() (first Progress, failed bool) {
 		}
 	}
 	return Progress{}, false
+}
+
+// ProgressOf returns the progress of an object by the state that its binding stores.
+func ProgressOf(p *hubv1.RolloutPolicy, stored *hubv1.BindingRollout) Progress {
+	s := newStep(Input{Policy: p, Before: stored})
+	s.at = s.position()
+	progress := s.progress()
+	progress.Moving = !progress.Done && (stored.Phase == hubv1.RolloutProgressing || stored.Phase == hubv1.RolloutRollingBack)
+	return progress
 }
