@@ -82,8 +82,8 @@ func (s *step) first(t *target) int64 {
 	return number
 }
 
-// settle brings the first revision to all clusters.
-func (s *step) settle() {
+// establish brings the first revision to all clusters.
+func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
 		if t.Kept {
