@@ -150,8 +150,10 @@ func (s *step) failures() []*target {
 				open = append(open, t)
 			}
 		}
-		if bad = append(bad, open...); first == nil && len(bad) > int(s.waves[w].MaxFailures) {
-			first = bad
+		if len(first) == 0 && len(bad)+len(open) > int(s.waves[w].MaxFailures) {
+			if first = bad; len(bad) == 0 {
+				first = open
+			}
 		}
 	}
 	return first

@@ -37,7 +37,7 @@ func (s *step) counted(w int) iter.Seq[*target] {
 // move gives the cluster the desired revision.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
-		t.Holds, t.Since, t.moved = s.rollout.Revision, s.now, true
+		t.Holds, t.Since, t.moved = s.rollout.Revision, s.stamp().Time, true
 	}
 }
 
