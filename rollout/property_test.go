@@ -261,7 +261,7 @@ func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
 		want, got := r, Step(in)
 		want.Moved, got.Again = nil, want.Again
 		if !reflect.DeepEqual(want, got) {
-			t.Fatalf("after %s (again in %s) (-want +got):\n%s\nDEBUG %+v\n%+v", wait, r.Again, cmp.Diff(want, got), in, *in.Policy)
+			t.Fatalf("after %s (again in %s) (-want +got):\n%s", wait, r.Again, cmp.Diff(want, got))
 		}
 	}
 }

@@ -168,8 +168,8 @@ func TestHolds(t *testing.T) {
 		},
 		"no cluster begins outside of the windows, and the change goes on when one opens": func(s *story) {
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "0 14 * * *", DurationSeconds: 3600}}
-			s.change("t2").step().want("WaitingForWindow canary: a=1 b=1 c=1 d=1 e=1").says("wave canary waits until a window opens").again(time.Hour)
-			s.later(time.Hour).step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
+			s.change("t2").step().want("WaitingForWindow canary: a=1 b=1 c=1 d=1 e=1").says("wave canary waits until a window opens").again(time.Hour - time.Second)
+			s.later(time.Hour - time.Second).step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
 			s.later(61 * time.Minute).step()
 			s.healthy("a").step().want("WaitingForWindow asia: a=2 b=1 c=1 d=1 e=1")
 		},
@@ -191,9 +191,9 @@ func TestHolds(t *testing.T) {
 		"an object waits for the others that changed with it before a second wave": func(s *story) {
 			s.in.Policy.SettleSeconds = ptr.To[int32](5)
 			s.change("t2").step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
-			s.healthy("a").step().want("WaitingForOthers asia: a=2 b=1 c=1 d=1 e=1").again(5 * time.Second)
+			s.healthy("a").step().want("WaitingForOthers asia: a=2 b=1 c=1 d=1 e=1").again(4 * time.Second)
 			s.says("wave asia waits until all objects that changed together have passed wave canary")
-			other := Progress{Object: "Widget shop/cart", Began: s.in.Now.Add(5 * time.Second)}
+			other := Progress{Object: "Widget shop/cart", Began: s.last.Rollout.Began.Add(5 * time.Second)}
 			s.later(6 * time.Second)
 			s.in.Peers = NewPeers([]Progress{other})
 			s.step().want("WaitingForOthers asia: a=2 b=1 c=1 d=1 e=1").again(0)
@@ -238,7 +238,7 @@ func TestClustersThatDoNotCount(t *testing.T) {
 			s.change("t2").step().healthy("b", "c").step().healthy("d", "e").step()
 			s.target("a").Kept = false
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "0 14 * * *", DurationSeconds: 3600}}
-			s.step().want("Complete: a=1 b=2 c=2 d=2 e=2").again(time.Hour)
+			s.step().want("Complete: a=1 b=2 c=2 d=2 e=2").again(time.Hour - 3*time.Second)
 			s.later(time.Hour).step().want("Complete: a=2 b=2 c=2 d=2 e=2")
 		},
 		"a cluster that does not answer is waited for": func(s *story) {

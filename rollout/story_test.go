@@ -112,7 +112,10 @@ func (s *story) report(health hubv1.Health, clusters ...string) *story {
 	return s
 }
 
-func (s *story) healthy(clusters ...string) *story { return s.report(hubv1.HealthHealthy, clusters...) }
+// healthy says a second later that the clusters are healthy.
+func (s *story) healthy(clusters ...string) *story {
+	return s.later(time.Second).report(hubv1.HealthHealthy, clusters...)
+}
 
 // verb sets an annotation of the placement.
 func (s *story) verb(annotation, value string) *story {
