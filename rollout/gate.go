@@ -179,9 +179,9 @@ func (s *step) unwell(w int) (failed, open []*target) {
 type verdict int
 
 const (
-	changes verdict = iota
-	soaks
-	passed
+	waveChanges verdict = iota
+	waveSoaks
+	wavePassed
 )
 
 // judge returns the state of a wave.
@@ -201,9 +201,9 @@ func (s *step) judge(w int) verdict {
 	}
 	switch {
 	case open || failures > int(s.waves[w].MaxFailures):
-		return changes
+		return waveChanges
 	case s.proven() || s.reached(since.Add(seconds(s.waves[w].SoakSeconds))):
-		return passed
+		return wavePassed
 	}
-	return soaks
+	return waveSoaks
 }

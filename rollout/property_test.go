@@ -22,7 +22,11 @@ func TestStepKeepsItsPromises(t *testing.T) {
 			f.disturb(t)
 			for _, o := range f.objects {
 				in := f.input(o)
+				revisions, targets := slices.Clone(in.Revisions), slices.Clone(in.Targets)
 				r := Step(in)
+				if !slices.Equal(revisions, in.Revisions) || !slices.Equal(targets, in.Targets) {
+					t.Fatal("a step changes its input")
+				}
 				check(t, in, r)
 				f.store(o, r)
 				checkQuiet(t, f, o, r)

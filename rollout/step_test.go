@@ -168,7 +168,7 @@ func TestHolds(t *testing.T) {
 		},
 		"no cluster begins outside of the windows, and the change goes on when one opens": func(s *story) {
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "0 14 * * *", DurationSeconds: 3600}}
-			s.change("t2").step().want("WaitingForWindow canary: a=1 b=1 c=1 d=1 e=1").says("wave canary waits until a window opens").again(time.Hour - time.Second)
+			s.change("t2").step().want("WaitingForWindow canary: a=1 b=1 c=1 d=1 e=1").says("wave canary waits for the window that opens at 2026-11-26T14:00:00Z").again(time.Hour - time.Second)
 			s.later(time.Hour - time.Second).step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
 			s.later(61 * time.Minute).step()
 			s.healthy("a").step().want("WaitingForWindow asia: a=2 b=1 c=1 d=1 e=1")
@@ -182,11 +182,12 @@ func TestHolds(t *testing.T) {
 		"a window that cannot be read never opens": func(s *story) {
 			s.in.Policy.Windows = []hubv1.RolloutWindow{{Schedule: "every day", DurationSeconds: 600}}
 			s.change("t2").step().want("WaitingForWindow canary: a=1 b=1 c=1 d=1 e=1").again(0)
+			s.says("wave canary waits for a window, and none ever opens: correct the windows of the placement")
 		},
 		"a failed object stops the others": func(s *story) {
 			s.in.Peers = NewPeers([]Progress{{Object: "Widget shop/cart", Failed: true, Revision: 4}}).Without("Widget shop/web")
 			s.change("t2").step().want("WaitingForOthers canary: a=1 b=1 c=1 d=1 e=1")
-			s.says("revision 4 of Widget shop/cart failed, which stops the placement")
+			s.says("revision 4 of Widget shop/cart failed, which stops the placement: change that object or use hansectl rollout undo")
 		},
 		"an object waits for the others that changed with it before a second wave": func(s *story) {
 			s.in.Policy.SettleSeconds = ptr.To[int32](5)
