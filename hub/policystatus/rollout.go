@@ -83,7 +83,7 @@ func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 		c.Reason = hubv1.ReasonRolledBack
 	case n.Pending > 0:
 		c.Reason = hubv1.ReasonBaselinePending
-		c.Message = fmt.Sprintf("%d objects have no revision yet; until then, their changes go to all clusters at once", n.Pending)
+		c.Message = fmt.Sprintf("objects without a revision: %d; until they have one, their changes go to all clusters at once", n.Pending)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, hubv1.ReasonRolloutComplete
 	}

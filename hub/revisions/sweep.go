@@ -31,7 +31,7 @@ func (s *Store) Lead(ctx context.Context) error {
 			s.dropped.Store(true)
 			ctrl.LoggerFrom(ctx).Error(err, "Deleting parts of old revisions")
 		}
-	}, unusedFor)
+	}, unusedFor/4)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +75,17 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	if diff := cmp.Diff(passed, writesBehind(t, web, behindEurope)); diff != "" {
 		t.Errorf("an override policy that waits for approval reached clusters of the next wave (-before +after):\n%s", diff)
 	}
+
+	must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
+	eventually(t, normal, func() error { return noBinding(ctx, web) })
+	eventually(t, 3*time.Minute, func() error {
+		var contents corev1.SecretList
+		err := suite.Hub.List(ctx, &contents, client.InNamespace(hubv1.SystemNamespace), client.HasLabels{hubv1.RevisionLabel})
+		if n := len(contents.Items); n > 0 {
+			return fmt.Errorf("%d contents of revisions are stored, and no object has a revision", n)
+		}
+		return err
+	})
 }
 
 // rolloutIs is nil if the rollout of an object is in this phase and wave.
