@@ -99,14 +99,14 @@ func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolic
 // hold or refuses that, and its replacements are healthy with what they shall hold.
 func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
-	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.Object.hub())) > 0 {
+	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.hub())) > 0 {
 		return false
 	}
 	row := in.Binding.BindingStatus().Row(e.Name)
 	switch {
 	case row == nil, row.Applied == "", row.Applied == metav1.ConditionUnknown, row.Reason == hubv1.ReasonPending:
 		return false
-	case row.Applied == metav1.ConditionTrue && row.Generation != hubv1.Wanted(e, in.Object.hub()).Generation && row.Reason != hubv1.ReasonIsTemplate:
+	case row.Applied == metav1.ConditionTrue && !hubv1.Wanted(e, in.hub()).IsHeld(row.Generation, row.Revision) && row.Reason != hubv1.ReasonIsTemplate:
 		return false
 	}
 	return in.coversReplicas(spec) || in.drainEvicts(e.Name)
@@ -133,7 +133,7 @@ func (in input) coversReplicas(spec *hubv1.PlacementSpec) bool {
 
 // isBack reports whether the copy of an Evicting cluster is current and healthy again.
 func (in input) isBack(e hubv1.BindingTarget) bool {
-	return isHealthy(in.Binding, e, "", in.Object.hub())
+	return isHealthy(in.Binding, e, "", in.hub())
 }
 
 // Awaited returns the clusters that replace an Evicting one and are not healthy yet. If the hub object is not known,
@@ -172,8 +172,7 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	if row.Reason == hubv1.ReasonIsTemplate {
 		return true
 	}
-	wanted := hubv1.Wanted(t, o).Generation
-	return (wanted == 0 || row.Generation == wanted) && (digest == "" || row.Digest != digest)
+	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
 // addReplacements adds to each Evicting entry the clusters that take its place: clusters that are new or get more

@@ -257,7 +257,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 		default:
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
-				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
+				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Revision: e.Revision, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
 				Digest: fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
 			})
 		}

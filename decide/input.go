@@ -28,6 +28,8 @@ type Input struct {
 	// judged yet. A nil map means that there is no guard: a copy goes at once, unless the binding shows its removal as
 	// held.
 	Removals map[string]Verdict
+	// Staging is what rollouts depend on. Nil: every target holds the newest state, as in a simulation.
+	Staging *Staging
 	// Withdrawn is true if every cluster has confirmed its Absent entry, although the rows may not say so.
 	Withdrawn bool
 	// Unconfirmed is true if the other fields come from a cache. Then every cluster keeps its copy.
@@ -91,8 +93,8 @@ type Facts struct {
 	// Placements of the namespace, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
 	Clusters   []*hubv1.MemberCluster
-	// Overrides are the override policies of the namespace, and the cluster-scoped ones. Policies that exclude no
-	// cluster have no effect.
+	// Overrides are the override policies of the namespace, and the cluster-scoped ones. Without a rollout, policies that
+	// exclude no cluster have no effect.
 	Overrides       []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
 	// NamespaceRead is false if the namespace, and so its labels, are not known. Cluster-scoped objects have no
@@ -181,6 +183,13 @@ func (in input) selectable() hubv1.SelectableObject {
 	return hubv1.SelectableObject{
 		ObjectIdentity: in.Object.ID, Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels,
 	}
+}
+
+// hub is the object with its revisions, as it decides what clusters shall hold of it.
+func (in input) hub() hubv1.HubObject {
+	h := in.Object.hub()
+	h.Revisions = in.Spec().Revisions
+	return h
 }
 
 // snapshot is the clusters as package placement sees them, for an object that the held clusters have.

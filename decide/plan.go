@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/rollout"
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
@@ -32,6 +35,8 @@ type Plan struct {
 	// Withdraws is true if a cluster loses its copy, or a copy is given up, and the cluster has not confirmed that
 	// already.
 	Withdraws bool
+	// Payloads are the parts of revisions that must be stored before the spec names them.
+	Payloads []Payload
 	// LeftBehind are the copies that are given up, as "cluster: reason".
 	LeftBehind []string
 	Status     Status
@@ -66,6 +71,8 @@ type Claims struct {
 	Answers Answers
 	// Removals are the copies that go once the guard releases them.
 	Removals []Removal
+	// Rollout is how far the object is, as the other objects of its placement see it. Nil: it has no rollout.
+	Rollout *rollout.Progress
 }
 
 // Decide returns the decision on one object. Equal inputs give equal plans.
@@ -221,10 +228,24 @@ func (in input) follow(choice placement.Choice) Plan {
 	in.addReplacements(&p)
 	p.Spec.ObjectRef = in.objectRef()
 	p.Spec.PlacementRef = ReferenceTo(winner)
+	if err := in.stage(&p, winner); err != nil {
+		return in.unrevised(err, answers)
+	}
 	p.WhenDeleted = whenDeleted
 	p.Status.OtherPlacements = names(choice.Others)
 	p.Status.Decision = explained(d, winner.PlacementSpec().Spread != nil)
 	p.Status.Scheduled = withHeld(in.withBlocked(withRest(summary(p.Spec, d, len(in.Facts.Clusters)), rest, total), d), p.Claims.Removals, len(would.Targets) == 0)
+	return p
+}
+
+// unrevised keeps the decision, because the object and its policies as they are now make no revision.
+func (in input) unrevised(err error, answers Answers) Plan {
+	reason := hubv1.ReasonOverrideInvalid
+	if errors.Is(err, ErrPayloadTooLarge) || errors.Is(err, overrides.ErrTooLarge) {
+		reason = hubv1.ReasonRevisionTooLarge
+	}
+	p := in.keep(metav1.ConditionFalse, reason, Short("the rollout has no new revision, so every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+	p.Claims.Answers = answers
 	return p
 }
 

@@ -51,6 +51,7 @@ breaches=(
 	"hub/pace         $hanse/hub/scopes"
 	"hub/slots        $hanse/hub/scopes"
 	"hub/epochs       $hanse/hub/dispatch"
+	"hub/revisions    $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"
 	"hub/identity     $hanse/hub/membership"
 	"hub/shard        $hanse/hub/membership"

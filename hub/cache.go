@@ -18,7 +18,9 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.Secret{}: { // without the contents of revisions, which are read one by one
+				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType),
+			},
 			&corev1.ConfigMap{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", hubv1.EpochsConfigMap),
 			},

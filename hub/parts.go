@@ -19,6 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/protect"
 	"github.com/hanse-dev/hanse/hub/report"
+	"github.com/hanse-dev/hanse/hub/revisions"
 	"github.com/hanse-dev/hanse/hub/schedule"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/hub/templates"
@@ -51,6 +52,7 @@ type controllers struct {
 	scheduler  *schedule.Scheduler
 	reporter   *report.Reporter
 	dispatcher *dispatch.Dispatcher
+	revisions  *revisions.Store
 	policies   *policystatus.Controllers
 	protection *protect.Keeper // nil if no names are protected
 }
@@ -97,9 +99,12 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c := &controllers{members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace)}
 	c.members.KeepTokens(f.tokensOf, events)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
+	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.options.Namespace})
+	c.revisions = stored
 	c.scheduler = schedule.New(schedule.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
 		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
+		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 	})
 	var err error
 	c.reporter, err = report.New(report.Options{
@@ -114,6 +119,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c.dispatcher = dispatch.New(dispatch.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Fleet: f, Templates: k.store, Recorder: c.reporter,
 		HubObject:              k.definitions.HubObject,
+		Revisions:              stored,
 		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
 		// Whether a field exists is for the member to say: an override may set one that a newer definition there has.
@@ -148,6 +154,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.mgr.Add(p.epochs) },
 		func() error { return p.mgr.Add(p.unclaimed) },
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.epochs.Lead)) },
+		func() error { return p.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
 		func() error { return addAdmission(p.mgr, p.options, p.store, p.kinds, p.certificate) },
 		p.addViews,
 		func() error { return p.mgr.Add(p.store) },
@@ -165,6 +172,12 @@ func (p *parts) work(ctx context.Context) error {
 	p.changes.Bindings.Await(ctx) // no object is judged in another way than its placement sets
 	p.epochs.Ready(ctx)
 	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet.engage) })
+}
+
+// sweepRevisions deletes the parts of revisions that no binding names.
+func (p *parts) sweepRevisions(ctx context.Context) error {
+	p.changes.Bindings.Await(ctx)
+	return p.revisions.Lead(ctx)
 }
 
 func (p *parts) addCertificate() error {

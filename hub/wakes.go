@@ -38,6 +38,7 @@ func (p *parts) followPolicies() {
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.scheduler.BindingChanged)
 	bindings.On(changes.All, p.policies.BindingChanged)
+	bindings.On(changes.Deleted|changes.Spec, p.revisions.BindingChanged)
 	if p.protection != nil {
 		bindings.On(changes.All, p.protection.BindingChanged)
 	}
@@ -46,7 +47,7 @@ func (p *parts) followPolicies() {
 	placements := p.changes.Placements
 	placements.On(changes.Spec, p.reporter.PlacementChanged)
 	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
-	placements.On(lifetime|changes.Spec|changes.Ending, p.scheduler.PlacementChanged)
+	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.scheduler.PlacementChanged)
 	placements.On(changes.All, p.policies.PlacementChanged)
 
 	overrides := p.changes.OverridePolicies

@@ -3,6 +3,7 @@ package overrides
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,25 @@ func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, point
 		unstructured.RemoveNestedField(counted.Object, steps(pointer)...)
 	}
 	return Digest(key, counted, append([]string{salt}, pointers...)...)
+}
+
+// Without returns the object without the field that a JSON pointer names. The two share all other fields.
+func Without(object map[string]any, pointer string) map[string]any {
+	return without(object, steps(pointer))
+}
+
+func without(object map[string]any, path []string) map[string]any {
+	value, has := object[path[0]]
+	if !has {
+		return object
+	}
+	out := maps.Clone(object)
+	if inner, isObject := value.(map[string]any); len(path) > 1 && isObject {
+		out[path[0]] = without(inner, path[1:])
+	} else if len(path) == 1 {
+		delete(out, path[0])
+	}
+	return out
 }
 
 // steps are the keys that a JSON pointer names.

@@ -52,6 +52,9 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
+// Manifest is the template without what never travels. It is shared and must not be changed.
+func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
+
 // AtVersion returns the object at another version of its kind, as an API server converts it without a webhook: nothing
 // but the version changes. The two share what they have in common.
 func AtVersion(object *unstructured.Unstructured, version string) *unstructured.Unstructured {

@@ -30,6 +30,8 @@ const (
 	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets.
 	// Absent otherwise.
 	ConditionContested = "Contested"
+	// ConditionRolledOut of a placement with a rollout: all objects have their newest revision on all clusters.
+	ConditionRolledOut = "RolledOut"
 	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies stay until a user confirms their
 	// removal. Absent if no removal was ever held.
 	ConditionRemovalHeld = "RemovalHeld"
@@ -103,6 +105,7 @@ const (
 	ReasonOtherAffinityGroup  = "OtherAffinityGroup" // another group of clusters holds the object
 	ReasonNotChosen           = "NotChosen"          // enough other clusters have a better score
 	ReasonSpreadConstraint    = "SpreadConstraint"   // a constraint excludes the cluster
+	ReasonRevisionTooLarge    = "RevisionTooLarge"   // of Scheduled: the change is too large to be stored as a revision, and goes to no cluster
 	ReasonSpreadUnsatisfied   = "SpreadUnsatisfied"  // the selected clusters cannot meet spread
 )
 
@@ -125,6 +128,15 @@ const (
 	ReasonLastCopy         = "LastCopy"         // of RemovalHeld: an object would lose its last copy
 	ReasonRemovalConfirmed = "RemovalConfirmed" // of RemovalHeld: a user has confirmed the removal
 	ReasonRemovalCancelled = "RemovalCancelled" // of RemovalHeld: the copies are wanted again
+)
+
+// Reasons of RolledOut.
+const (
+	ReasonRolloutComplete = "RolloutComplete"
+	ReasonRolloutMoving   = "RolloutMoving"   // objects change, or wait for a wave
+	ReasonRolloutFailed   = "RolloutFailed"   // an object has failed, and stops the rollouts of its placement
+	ReasonRolledBack      = "RolledBack"      // objects have an older revision than the hub object
+	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so that their changes go to all clusters at once
 )
 
 // Reasons of rows and of the conditions over them.
@@ -163,14 +175,15 @@ const (
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
 	ReasonTemplateMissing      = "TemplateMissing"
-	ReasonCompleted            = "Completed"     // the copy ran to completion and is not created again
-	ReasonNotRecreated         = "NotRecreated"  // the copy was deleted and apply.recreate is Never
-	ReasonFieldsDropped        = "FieldsDropped" // applied without fields that the member does not know
-	ReasonAutoscaled           = "Autoscaled"    // applied without fields that a HorizontalPodAutoscaler sets
-	ReasonInSync               = "InSync"        // apply.mode is ReportOnly: no field would change
-	ReasonDiffers              = "Differs"       // apply.mode is ReportOnly: these fields would change
-	ReasonMissing              = "Missing"       // apply.mode is ReportOnly: the copy would be created
-	ReasonHubIsOlder           = "HubIsOlder"    // the copy was written by a later state of the hub, see docs/backup.md
+	ReasonCompleted            = "Completed"       // the copy ran to completion and is not created again
+	ReasonNotRecreated         = "NotRecreated"    // the copy was deleted and apply.recreate is Never
+	ReasonFieldsDropped        = "FieldsDropped"   // applied without fields that the member does not know
+	ReasonAutoscaled           = "Autoscaled"      // applied without fields that a HorizontalPodAutoscaler sets
+	ReasonInSync               = "InSync"          // apply.mode is ReportOnly: no field would change
+	ReasonDiffers              = "Differs"         // apply.mode is ReportOnly: these fields would change
+	ReasonMissing              = "Missing"         // apply.mode is ReportOnly: the copy would be created
+	ReasonRevisionMissing      = "RevisionMissing" // the revision that the cluster shall hold is not stored any more
+	ReasonHubIsOlder           = "HubIsOlder"      // the copy was written by a later state of the hub, see docs/backup.md
 )
 
 // Reasons of StatusWritten and RowsTruncated.

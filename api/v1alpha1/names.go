@@ -59,6 +59,31 @@ const (
 	// It confirms the held removals. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
+	// RevisionLabel is on the Secrets in the hub's namespace that store the contents of revisions.
+	RevisionLabel = Prefix + "revision"
+	// RevisionSecretType is the type of these Secrets.
+	RevisionSecretType = Prefix + "revision"
+
+	// RolloutApproveAnnotation on a placement approves waves, separated by commas, such as asia@2026-11-26T10:00:00Z. It
+	// approves the wave for changes that began before that time.
+	RolloutApproveAnnotation = Prefix + "rollout-approve"
+
+	// RolloutPauseAnnotation on a placement with the value "true" pauses its rollouts. Clusters that have begun to change
+	// go on.
+	RolloutPauseAnnotation = Prefix + "rollout-pause"
+
+	// RolloutSkipAnnotation on a placement leaves clusters out, separated by commas, such as
+	// eu-fra-1@2026-11-26T10:00:00Z. No wave waits for the cluster, for changes that began before that time.
+	RolloutSkipAnnotation = Prefix + "rollout-skip"
+
+	// RolloutPromoteAnnotation on a placement has a time and a reason, such as "2026-11-26T10:00:00Z CVE-2026-1". Changes
+	// that began before that time go to all clusters at once.
+	RolloutPromoteAnnotation = Prefix + "rollout-promote"
+
+	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to the revision, wave by
+	// wave, until the hub object or its policies change.
+	RolloutUndoAnnotation = Prefix + "rollout-undo"
+
 	// RotateCredentialsAnnotation on a MemberCluster has its status.credentials.id. A user sets it. The hub then
 	// replaces and revokes these credentials. New credentials have another id.
 	RotateCredentialsAnnotation = Prefix + "rotate-credentials"

@@ -160,6 +160,10 @@ type PlacementSpec struct {
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
 
+	// rollout brings changes to the clusters in waves. Unset: a change goes to all clusters at once.
+	// +optional
+	Rollout *RolloutPolicy `json:"rollout,omitempty"`
+
 	// suspend stops decisions or writes. Copies on members stay as they are.
 	// +optional
 	// +kubebuilder:default={}
@@ -484,7 +488,11 @@ type PlacementStatus struct {
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// conditions: Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld.
+	// rollout counts the rollouts of these objects. Unset if the placement has no rollout.
+	// +optional
+	Rollout *PlacementRollout `json:"rollout,omitempty"`
+
+	// conditions: Ready, Accepted, Scheduled, Applied, Healthy, RemovalHeld, RolledOut.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

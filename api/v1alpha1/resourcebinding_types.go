@@ -107,6 +107,17 @@ type BindingSpec struct {
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
+	// revisions of the object that targets name or may return to, by number. Set if the placement has a rollout.
+	// +optional
+	// +listType=map
+	// +listMapKey=number
+	// +kubebuilder:validation:MaxItems=32
+	Revisions []ObjectRevision `json:"revisions,omitempty"`
+
+	// rollout is the state of the object's rollout. Set if the placement has a rollout.
+	// +optional
+	Rollout *BindingRollout `json:"rollout,omitempty"`
+
 	// One rule on the list checks all targets. A rule on each target costs an API server far more, also at every write
 	// of the status.
 
@@ -202,6 +213,15 @@ type BindingTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// revision that the cluster shall hold. Unset: the newest state of the hub object and its policies.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// revisionTime is the time at which the cluster was told to hold its revision. Unset: it held no other revision
+	// before.
+	// +optional
+	RevisionTime *metav1.Time `json:"revisionTime,omitempty"`
 
 	// removal is set if the cluster keeps its copy only until a user confirms the removal. Then state is Present.
 	// +optional
@@ -413,6 +433,9 @@ type BindingSummary struct {
 	// +optional
 	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
+	// updated is the number of clusters whose copy has the newest revision. Unset if the placement has no rollout.
+	// +optional
+	Updated *int32 `json:"updated,omitempty"`
 	// healthy is the number of clusters whose copy is healthy.
 	// +optional
 	// +kubebuilder:default=0
@@ -480,6 +503,15 @@ type ClusterRow struct {
 	// adopted is true if the copy was on the cluster before the hub took it over. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
+
+	// revision that the copy was made from. Unset: the placement had no rollout.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// passingSince is the time since which the copy is applied and Healthy at its revision. Unset: it is not, or the
+	// placement has no rollout.
+	// +optional
+	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 
 	// applied is True if the copy has the desired content.
 	// +optional
@@ -579,6 +611,16 @@ func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {
 			return &s.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// Revision returns the revision with this number, or nil.
+func (s *BindingSpec) Revision(number int64) *ObjectRevision {
+	for i := range s.Revisions {
+		if s.Revisions[i].Number == number {
+			return &s.Revisions[i]
 		}
 	}
 	return nil

@@ -17,6 +17,8 @@ type HubObject struct {
 	OtherVersions []string
 	// Generation is 0 if the object is not known.
 	Generation int64
+	// Revisions that targets may name. Only their numbers and generations count here.
+	Revisions []ObjectRevision
 }
 
 // HubObjectOf returns the hub object of a binding without other versions. template is nil if the object is not known.
@@ -47,15 +49,33 @@ func (o HubObject) CopyVersion(served []string) string {
 type Want struct {
 	// Generation of the hub object; 0 if the object is not known.
 	Generation int64
+	// Revision of the object; 0 for its newest state.
+	Revision int64
 
 	object HubObject
 	leaves bool // the cluster shall lose its copy
 }
 
-// Wanted returns what a target shall hold of a hub object: its newest generation, at a version that the cluster serves.
-// Each comparison of a cluster's copy with the hub object goes through this function.
+// Wanted returns what a target shall hold of a hub object, at a version that the cluster serves: the revision that the
+// target names, else the newest generation. Each comparison of a cluster's copy with the hub object goes through this
+// function.
 func Wanted(t BindingTarget, o HubObject) Want {
-	return Want{Generation: o.Generation, object: o, leaves: t.State == TargetAbsent}
+	w := Want{Generation: o.Generation, Revision: t.Revision, object: o, leaves: t.State == TargetAbsent}
+	for _, r := range o.Revisions {
+		if r.Number == t.Revision {
+			w.Generation = r.Generation
+		}
+	}
+	return w
+}
+
+// IsHeld reports whether a copy that was made from this generation and revision of the hub object is the wanted one. It
+// is true if the hub object is not known.
+func (w Want) IsHeld(generation, revision int64) bool {
+	if w.Revision != 0 {
+		return revision == w.Revision
+	}
+	return w.Generation == 0 || generation == w.Generation
 }
 
 // At returns the group, version and kind at which a cluster holds the object. c is nil if the cluster is not known. A

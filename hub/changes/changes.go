@@ -57,7 +57,7 @@ func NewFeed() *Feed {
 			kinds: []client.Object{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}}, compare: compareBindings,
 		},
 		Placements: &Kind[hubv1.PlacementObject]{
-			kinds: []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}}, compare: compareMeta[hubv1.PlacementObject],
+			kinds: []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}}, compare: comparePlacements,
 		},
 		OverridePolicies: &Kind[hubv1.OverridePolicyObject]{
 			kinds: []client.Object{&hubv1.OverridePolicy{}, &hubv1.ClusterOverridePolicy{}}, compare: compareMeta[hubv1.OverridePolicyObject],

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,6 +43,8 @@ const (
 	AllowedNamespaces
 	// Region of a cluster.
 	Region
+	// Verbs are the annotations of a placement that steer its rollouts.
+	Verbs
 )
 
 // All is a part of every change.
@@ -52,6 +55,15 @@ func compareMeta[T client.Object](before, after T) Parts {
 		when((before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil), Ending) |
 		when(len(before.GetFinalizers()) != len(after.GetFinalizers()), Finalizers) |
 		when(!maps.Equal(before.GetLabels(), after.GetLabels()), Labels)
+}
+
+func comparePlacements(before, after hubv1.PlacementObject) Parts {
+	changed := slices.ContainsFunc(rolloutVerbs, func(verb string) bool { return before.GetAnnotations()[verb] != after.GetAnnotations()[verb] })
+	return compareMeta(before, after) | when(changed, Verbs)
+}
+
+var rolloutVerbs = []string{
+	hubv1.RolloutApproveAnnotation, hubv1.RolloutPauseAnnotation, hubv1.RolloutSkipAnnotation, hubv1.RolloutPromoteAnnotation,
 }
 
 func compareBindings(before, after hubv1.BindingObject) Parts {

@@ -39,22 +39,22 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Reading policies")
-		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub's policies could not be read", Retry: member.RetrySoon}, true
+		ctrl.LoggerFrom(ctx).Error(err, "Reading policies and revisions")
+		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub's policies and revisions could not be read", Retry: member.RetrySoon}, true
 	}
 	if refusal != nil {
 		return *refusal, true
 	}
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
-	o.HubGeneration, o.HubContent = want.Generation, content
+	o.HubGeneration, o.HubRevision, o.HubContent = want.Generation, want.Revision, content
 	return o, known
 }
 
 // wants returns the wanted copy for the cluster. template is nil if the hub object is not known.
 func (r *run) wants(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
 	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
-	r.hubGVK = o.GVK
+	r.hubGVK, o.Revisions = o.GVK, r.binding.BindingSpec().Revisions
 	return hubv1.Wanted(*r.target, o), err
 }
 

@@ -34,6 +34,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/source"
@@ -63,7 +64,14 @@ type Epochs interface {
 	Use(ctx context.Context) source.Epochs
 }
 
-// Options of a Dispatcher. All but HubObject, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are
+// Revisions reads the contents of revisions. What it returns is shared and must not be changed. An error that is not
+// decide.ErrRevisionMissing may end by itself.
+type Revisions interface {
+	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
+	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
+}
+
+// Options of a Dispatcher. All but HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are
 // required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
@@ -76,6 +84,8 @@ type Options struct {
 	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not known.
 	// Default: the version of the template alone.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
+	// Revisions that targets name. Default: there are none.
+	Revisions Revisions
 	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
 	DeniedMetadataPrefixes []string
 	// Key is that of the digests of Secrets.
@@ -208,9 +218,13 @@ func (d *Dispatcher) queue(cluster string) *queue {
 }
 
 func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
+	d.wakeTargets(b, priority, func(*hubv1.BindingTarget) bool { return true })
+}
+
+func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func(*hubv1.BindingTarget) bool) {
 	key, targets := client.ObjectKeyFromObject(b), b.BindingSpec().Clusters
 	for i := range targets {
-		if q := d.queue(targets[i].Name); q != nil {
+		if q := d.queue(targets[i].Name); q != nil && which(&targets[i]) {
 			q.gate.add(due{key, priority + classFor(b, &targets[i])})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/source"
 )
@@ -93,6 +94,8 @@ type manifestParts struct {
 	rendering *rendering
 	// overridden says which rules made the manifest, set by render.
 	overridden overridden
+	// revised are the rules of the revision that the cluster shall hold, set by hold. Nil: the newest ones.
+	revised *decide.HeldRules
 	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
 	hubGVK schema.GroupVersionKind
 	// source is the state of the hub, to recognise copies of a later state; set by setSource.

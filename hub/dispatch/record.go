@@ -118,6 +118,7 @@ type packed struct {
 	uid                           types.UID
 	resourceVersion, hash, digest string
 	generation, hubGeneration     int64
+	hubRevision                   int64
 	hubContent                    uint64
 	confirmedAt                   time.Time
 	seen                          *member.Observation
@@ -145,7 +146,7 @@ func (r record) pack() *packed {
 			withdrawing: r.withdrawing, adopted: o.Adopted,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
-		generation: o.Generation, hubGeneration: o.HubGeneration, hubContent: o.HubContent,
+		generation: o.Generation, hubGeneration: o.HubGeneration, hubRevision: o.HubRevision, hubContent: o.HubContent,
 		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
 	}
 }
@@ -160,7 +161,7 @@ func (p *packed) unpack() record {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			UID: p.uid, ResourceVersion: p.resourceVersion, Hash: p.hash, Digest: p.digest,
-			Generation: p.generation, HubGeneration: p.hubGeneration, HubContent: p.hubContent,
+			Generation: p.generation, HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent,
 			Last: p.seen, Orphaned: p.orphaned, Adopted: c.adopted,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,

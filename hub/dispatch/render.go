@@ -18,13 +18,13 @@ import (
 // render makes the manifest for this cluster, at a version of the kind. A policy that cannot be applied gives an
 // outcome, and the copy stays unchanged. An error means that the hub could not be read.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
-	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, nil, err
+	template, refusal, err := r.hold(ctx, template)
+	if err != nil || refusal != nil {
+		return nil, refusal, err
 	}
-	matching, err := overrides.Matching(replaced(policies, r.instead), r.object)
-	if err != nil {
-		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
+	matching, refusal, err := r.matching(ctx)
+	if err != nil || refusal != nil {
+		return nil, refusal, err
 	}
 	divided, decided := r.divided(template)
 	if !decided {
@@ -46,6 +46,23 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	}
 	r.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
 	return result.Manifest, nil, nil
+}
+
+// matching returns the override policies that select the object: those of the revision that the cluster shall hold, or
+// the newest ones.
+func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *member.Outcome, error) {
+	if r.revised != nil {
+		return r.revised.Objects, nil, nil
+	}
+	policies, err := scopes.OverridePoliciesFor(ctx, r.queue.opts.Client, r.object.Namespace, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, nil, err
+	}
+	matching, err := overrides.Matching(replaced(policies, r.instead), r.object)
+	if err != nil {
+		return nil, refused(hubv1.ReasonOverrideInvalid, err), nil
+	}
+	return matching, nil, nil
 }
 
 // divided returns the fields that the division sets on this cluster, from the binding. decided is false if the cluster

@@ -59,6 +59,7 @@ func (p *placements) update(ctx context.Context, key types.NamespacedName) (agai
 	}
 	accepted, known := facts.condition()
 	fold(status, policy.GetGeneration(), of)
+	foldRollouts(status, policy, of.following)
 	if known {
 		set(&status.Conditions, policy.GetGeneration(), accepted)
 	}

@@ -185,6 +185,10 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 		switch {
 		case !ok, t.State == hubv1.TargetAbsent && o.Reason != hubv1.ReasonWithdrawn:
 			return p, false
+		case t.Revision != 0:
+			if o.HubRevision != t.Revision {
+				return p, false
+			}
 		case o.HubContent == 0 || p.hub == o.HubContent:
 		case p.hub != 0:
 			return p, false
@@ -206,7 +210,7 @@ func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse &
 // same reports whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {
 	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
-		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubContent == b.HubContent && a.Generation == b.Generation &&
+		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubRevision == b.HubRevision && a.HubContent == b.HubContent && a.Generation == b.Generation &&
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 

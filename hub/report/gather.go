@@ -25,6 +25,7 @@ func (r *run) gather(ctx context.Context) error {
 	if err != nil && r.template != nil {
 		return err
 	}
+	r.hub.Revisions = r.binding.BindingSpec().Revisions
 	aggregation, err := r.statusAggregation(ctx)
 	if err != nil {
 		return err

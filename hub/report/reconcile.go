@@ -191,7 +191,10 @@ func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 func (r *run) report(ctx context.Context) {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
-		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now,
+		Facts: r.facts, Elsewhere: r.elsewhere, Now: r.now, Revisions: r.hub.Revisions,
+	}
+	if rollout := r.binding.BindingSpec().Rollout; rollout != nil {
+		in.Newest = rollout.Newest
 	}
 	if r.template != nil && r.template.GetUID() == in.ObjectUID {
 		in.HubGeneration, in.HubContent = r.hub.Generation, r.content
@@ -237,11 +240,12 @@ func (r *run) changed() bool {
 
 // sameRow compares without reflection: there are as many rows as copies.
 func sameRow(a, b hubv1.ClusterRow) bool {
-	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) || !sameObserved(a.Observed, b.Observed) {
+	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) ||
+		!a.PassingSince.Equal(b.PassingSince) || !sameObserved(a.Observed, b.Observed) {
 		return false
 	}
-	a.LastTransitionTime, a.LastObservedTime, a.Observed = nil, nil, nil
-	b.LastTransitionTime, b.LastObservedTime, b.Observed = nil, nil, nil
+	a.LastTransitionTime, a.LastObservedTime, a.PassingSince, a.Observed = nil, nil, nil, nil
+	b.LastTransitionTime, b.LastObservedTime, b.PassingSince, b.Observed = nil, nil, nil, nil
 	return a == b
 }
 

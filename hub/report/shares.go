@@ -77,7 +77,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonIsTemplate, r.template == nil:
 		return false
 	}
-	return row.Generation != hubv1.Wanted(t, r.hub).Generation
+	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
 // patience is how long after the first change a write waits for expected results.

@@ -36,6 +36,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		if good(row) {
 			row = hubv1.ClusterRow{
 				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Adopted: row.Adopted, Applied: row.Applied, Health: row.Health,
+				Revision: row.Revision, PassingSince: row.PassingSince,
 			}
 			cutRows++
 		}

@@ -64,6 +64,9 @@ type Input struct {
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
+	// Revisions are those that targets may name, and Newest is the number of the newest one; 0 without a rollout.
+	Revisions []hubv1.ObjectRevision
+	Newest    int64
 	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member
 	// that is the hub itself.
 	TemplateStatus []byte
@@ -86,6 +89,7 @@ func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus,
 	status = *previous.DeepCopy()
 	status.ObservedGeneration = in.BindingGeneration
 	status.Summary = summarize(full, in.Targets)
+	status.Summary.Updated = updated(full, in)
 	setConditions(&status, full, in)
 	status.Orphaned = orphaned(previous.Orphaned, before, full, in)
 	status.Clusters = fit(&status, full, in)
@@ -107,6 +111,20 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 		rows = append(rows, newRow(before[t.Name], rowsOf, t, in))
 	}
 	return rows
+}
+
+// updated is the number of Present clusters that hold the newest revision. Nil: the object has no rollout.
+func updated(rows []hubv1.ClusterRow, in Input) *int32 {
+	if in.Newest == 0 {
+		return nil
+	}
+	n := int32(0)
+	for i, t := range byName(in.Targets) {
+		if t.State == hubv1.TargetPresent && rows[i].Applied == metav1.ConditionTrue && rows[i].Revision == in.Newest {
+			n++
+		}
+	}
+	return &n
 }
 
 func summarize(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) hubv1.BindingSummary {

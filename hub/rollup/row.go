@@ -59,9 +59,23 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	if here && t.State == hubv1.TargetEvicting {
 		evicting(&row, t)
 	}
+	if here {
+		row.PassingSince = passingSince(row, previous, t, in.Now)
+	}
 	bound(&row)
 	reported := known && (fact.IsHub || fact.Outcome != nil)
 	return date(row, previous, reported, in.Now)
+}
+
+// passingSince is the time since which a copy is healthy at the revision that its target names. Nil: it is not.
+func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
+	switch {
+	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
+		return nil
+	case previous != nil && previous.Revision == row.Revision && previous.PassingSince != nil:
+		return previous.PassingSince
+	}
+	return &now
 }
 
 // date moves the time of a row only if it says something else. reported is false for a row that was only carried on.
@@ -98,9 +112,9 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 		row := *previous
 		row.Applied, row.Health, row.Reason, row.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, dueMessage(t)
 		return row
-	case previous.Applied == metav1.ConditionTrue && previous.Reason != hubv1.ReasonIsTemplate && in.behind(t, previous.Generation):
+	case previous.Applied == metav1.ConditionTrue && previous.Reason != hubv1.ReasonIsTemplate && in.behind(t, previous.Generation, previous.Revision):
 		row := *previous
-		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, in.behindMessage(t, previous.Generation)
+		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, in.behindMessage(t, previous.Generation, previous.Revision)
 		return row
 	}
 	return *previous
@@ -175,7 +189,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 		}
 	}
 	return hubv1.ClusterRow{
-		Name: t.Name, UID: in.ObjectUID, Generation: in.wanted(t).Generation, Applied: metav1.ConditionTrue,
+		Name: t.Name, UID: in.ObjectUID, Generation: in.wanted(t).Generation, Revision: t.Revision, Applied: metav1.ConditionTrue,
 		Health: cmp.Or(in.TemplateHealth, hubv1.HealthUnknown), Reason: hubv1.ReasonIsTemplate, Observed: raw(in.TemplateStatus),
 	}
 }
@@ -214,15 +228,15 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
 	switch {
 	case o.Reason == hubv1.ReasonInSync: // only compared: what was last confirmed stays what it was
-		row.Generation = o.HubGeneration
+		row.Generation, row.Revision = o.HubGeneration, o.HubRevision
 	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // which stays known of a copy that is gone
-		row.UID, row.Digest, row.Hash, row.Generation, row.Adopted = o.UID, o.Digest, o.Hash, o.HubGeneration, o.Adopted
+		row.UID, row.Digest, row.Hash, row.Generation, row.Revision, row.Adopted = o.UID, o.Digest, o.Hash, o.HubGeneration, o.HubRevision, o.Adopted
 	}
 	switch {
 	case o.Reason == hubv1.ReasonWithdrawn:
 		row.Applied, row.Reason, row.Message = metav1.ConditionUnknown, hubv1.ReasonPending, ""
 	case o.Applied == metav1.ConditionTrue && in.outdated(t, o):
-		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(t, o.HubGeneration)
+		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonPending, in.behindMessage(t, o.HubGeneration, o.HubRevision)
 	case contradicted(f, in) && f.Observation.Deleting:
 		row.Applied, row.Reason, row.Message = metav1.ConditionFalse, hubv1.ReasonDeleting, "the copy is being deleted on the cluster; the hub creates it again afterwards"
 	case contradicted(f, in):
@@ -323,23 +337,25 @@ func older(seen, confirmed string) bool {
 
 // wanted returns what a target shall hold.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
-	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration})
+	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether a target shall hold another generation than the confirmed one. A higher one is of an earlier
-// object of that name.
-func (in Input) behind(t hubv1.BindingTarget, confirmed int64) bool {
-	wanted := in.wanted(t).Generation
-	return wanted != 0 && confirmed != wanted
+// behind reports whether a target shall hold another generation or revision than the confirmed one. A higher generation
+// is of an earlier object of that name.
+func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
+	return !in.wanted(t).IsHeld(generation, revision)
 }
 
 // outdated says that an outcome is of another content of the hub object, also of one that has no generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
-	return in.behind(t, o.HubGeneration) || in.HubContent != 0 && o.HubContent != in.HubContent
+	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
 
-func (in Input) behindMessage(t hubv1.BindingTarget, confirmed int64) string {
+func (in Input) behindMessage(t hubv1.BindingTarget, confirmed, revision int64) string {
 	wanted := in.wanted(t).Generation
+	if t.Revision != 0 && revision != 0 {
+		return fmt.Sprintf("revision %d is not applied yet; the cluster has revision %d", t.Revision, revision)
+	}
 	if confirmed == wanted {
 		return "the newest content of the hub object is not applied yet"
 	}
@@ -351,7 +367,7 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
 		row.UID, row.Generation, row.Digest, row.Hash, row.Observed = previous.UID, previous.Generation, previous.Digest, previous.Hash, previous.Observed
-		row.Adopted = previous.Adopted
+		row.Adopted, row.Revision = previous.Adopted, previous.Revision
 	}
 	return row
 }

@@ -38,6 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -66,7 +67,8 @@ type Templates interface {
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, HubObject, Clock, Workers, Failover, Guard and Pacer are required.
+// Options of a Scheduler. All but ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
+// DeniedMetadataPrefixes and Pacer are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -87,6 +89,11 @@ type Options struct {
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
+	// Revisions stores the parts of revisions. Nil: no rollout is staged.
+	Revisions Revisions
+	// Key of the digests of revisions, and DeniedMetadataPrefixes of labels and annotations that never travel.
+	Key                    canonical.Key
+	DeniedMetadataPrefixes []string
 	// Pacer gives the turns for writes. Unset means one of its own.
 	Pacer *pace.Pacer
 }
@@ -103,6 +110,7 @@ type Scheduler struct {
 	capacities capacities
 	limits     limits
 	removals   removals
+	rollouts   rollouts
 	onRemoval  func(placement types.NamespacedName)
 	lead       lead
 }
@@ -212,9 +220,10 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 // claims.
 func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
 	for {
-		in.Limits = s.limits.of(in)
+		version := s.rollouts.current()
+		in.Limits, in.Staging = s.limits.of(in), s.staging()
 		confirmed, p := s.confirm(ctx, in, decide.Decide(in))
-		if s.limits.claim(confirmed, p.Claims) {
+		if s.claimRollout(in.Object.ID, p, version) && s.limits.claim(confirmed, p.Claims) {
 			return confirmed, p
 		}
 	}

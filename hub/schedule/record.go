@@ -52,6 +52,9 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 		controllerutil.AddFinalizer(b, hubv1.WithdrawFinalizer)
 		annotate(b, decide.WhenDeletedAnnotation, policyToRemember(in, p))
 		annotate(b, hubv1.SettingsAnnotation, settingsToRemember(in, p))
+		if err := s.storePayloads(ctx, p); err != nil {
+			return b, err
+		}
 		turn, err := s.turn(in)
 		if err != nil {
 			return b, err
@@ -73,6 +76,9 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	if equality.Semantic.DeepEqual(in.Binding, after) {
 		return in.Binding, nil
 	}
+	if err := s.storePayloads(ctx, p); err != nil {
+		return after, err
+	}
 	moves := movesOf(in.Spec(), p.Spec)
 	if !moves.takesAway() {
 		turn, err := s.turn(in)
@@ -89,6 +95,16 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 		log.Info("Moved an object", "object", in.Object.ID.String(), "to", moves.to, "from", moves.from, "evicting", moves.evicting)
 	}
 	return after, nil
+}
+
+// storePayloads stores the parts of revisions that the binding is about to name.
+func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
+	for _, payload := range p.Payloads {
+		if err := s.Revisions.Ensure(ctx, payload); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // turn takes a turn for writing a decision. The error is a noTurnError.

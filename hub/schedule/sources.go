@@ -57,11 +57,12 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 // moved leaves out the rows of a binding, unless one of them may end a withdrawal or an eviction.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
-		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After))
+		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
+		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After))
 }
 
-// PlacementChanged is called for a placement whose spec changed, or whose deletion began. It wakes the objects of the
-// kinds that the placement selects.
+// PlacementChanged is called for a placement whose spec or rollout annotations changed, or whose deletion began. It
+// wakes the objects of the kinds that the placement selects.
 func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	s.wants.refresh()
 	s.wakeBehind(func() (keys []key) {
@@ -75,12 +76,13 @@ func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 }
 
 // OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. It wakes the
-// objects of the kinds that the policy speaks of, if it excludes clusters.
+// objects of the kinds that the policy speaks of, if it excludes clusters, and those that have a rollout.
 func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
 			if p != nil {
 				keys = append(keys, s.excludedBy(p)...)
+				keys = append(keys, s.stagedBy(p)...)
 			}
 		}
 		return keys
@@ -304,6 +306,7 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Unlock()
 	s.limits.begin(s.Clock.Now())
 	s.removals.begin()
+	s.learnRollouts(ctx)
 	for gk := range s.wants.current() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
 	}

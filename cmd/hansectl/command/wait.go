@@ -147,6 +147,12 @@ func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (str
 	return "nothing is left of it", true
 }
 
+// behindNewest reports whether a rollout has not yet brought the newest revision to a cluster.
+func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
+	rollout := b.BindingSpec().Rollout
+	return rollout != nil && row.Revision != rollout.Newest
+}
+
 // onEveryCluster is done when every cluster that the hub has chosen holds the newest generation, and for the aim
 // healthy is Healthy.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
@@ -163,7 +169,9 @@ func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1
 			why = hubv1.ReasonPending
 		case row.Applied != metav1.ConditionTrue:
 			why = cmp.Or(row.Reason, hubv1.ReasonPending)
-		case row.Generation < hubv1.Wanted(target, hubv1.HubObjectOf(binding.BindingSpec().ObjectRef, object)).Generation:
+		case behindNewest(binding, row):
+			why = fmt.Sprintf("it has revision %d of %d", row.Revision, binding.BindingSpec().Rollout.Newest)
+		case target.Revision == 0 && row.Generation < hubv1.Wanted(target, hubv1.HubObjectOf(binding.BindingSpec().ObjectRef, object)).Generation:
 			why = fmt.Sprintf("it has generation %d of %d", row.Generation, object.GetGeneration())
 		case aim == aimHealthy && row.Health != hubv1.HealthHealthy:
 			why = string(row.Health)

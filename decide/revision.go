@@ -1,0 +1,194 @@
+package decide
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// MostPayload is the largest size of a Payload, in bytes. A Secret holds 1 MiB, names included.
+const MostPayload = 1000 << 10
+
+// ErrPayloadTooLarge means that a part of a revision is too large to be stored.
+var ErrPayloadTooLarge = errors.New("the revision is too large to be stored")
+
+// ErrRevisionMissing means that a part of a revision is not stored any more.
+var ErrRevisionMissing = errors.New("this part of the revision is not stored any more")
+
+// Payload is a part of a revision: a template, or a set of override rules.
+type Payload struct {
+	// Digest names the content. It is keyed, because a template may be a Secret.
+	Digest string
+	// Content is JSON, compressed by gzip.
+	Content []byte
+}
+
+// Inputs are the inputs of copies that a revision holds still.
+type Inputs struct {
+	// Template is the hub object without the fields that never travel.
+	Template *unstructured.Unstructured
+	// Rules are the override rules and the settings of the placement that change copies.
+	Rules Rules
+}
+
+// HeldRules are the rules of a revision as package overrides takes them.
+type HeldRules struct {
+	Rules
+	// Objects are the policies. All of them select the object.
+	Objects []hubv1.OverridePolicyObject
+}
+
+// Rules of a revision. Rules that exclude clusters are not part of them: exclusion is never staged.
+type Rules struct {
+	MemberOwnedFields []string            `json:"memberOwnedFields,omitempty"`
+	UnknownFields     hubv1.UnknownFields `json:"unknownFields,omitempty"`
+	Policies          []Policy            `json:"policies,omitempty"`
+}
+
+// Policy is an override policy that selects the object.
+type Policy struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Tier of a ClusterOverridePolicy.
+	Tier  hubv1.Tier           `json:"tier,omitempty"`
+	Rules []hubv1.OverrideRule `json:"rules"`
+}
+
+// InputsOf returns the inputs of an object as they are now. policies are all policies of its namespace. denied are
+// prefixes of labels and annotations that never travel. The error is one of package overrides.
+func InputsOf(
+	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, apply hubv1.ApplyPolicy, denied []string,
+) (Inputs, error) {
+	prepared, err := overrides.Prepare(template, denied)
+	if err != nil {
+		return Inputs{}, err
+	}
+	matching, err := overrides.Matching(policies, object)
+	if err != nil {
+		return Inputs{}, err
+	}
+	in := Inputs{Template: prepared.Manifest(), Rules: Rules{MemberOwnedFields: slices.Sorted(slices.Values(apply.MemberOwnedFields)), UnknownFields: apply.UnknownFields}}
+	for _, p := range matching {
+		rules := slices.DeleteFunc(slices.Clone(p.OverrideSpec().Rules), func(r hubv1.OverrideRule) bool { return r.Exclude })
+		if len(rules) == 0 {
+			continue
+		}
+		policy := Policy{Namespace: p.GetNamespace(), Name: p.GetName(), Rules: rules}
+		if p.GetNamespace() == "" {
+			policy.Tier = p.OverrideTier()
+		}
+		in.Rules.Policies = append(in.Rules.Policies, policy)
+	}
+	slices.SortFunc(in.Rules.Policies, func(a, b Policy) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return in, nil
+}
+
+// Digests name the two parts of the inputs. The number that a binding divides, and the version at which the hub reads
+// the object, are no part of a revision.
+func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
+	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
+}
+
+// TemplateDigest names a template without the fields that never travel.
+func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
+	counted := maps.Clone(template.Object)
+	delete(counted, "apiVersion")
+	if division != nil {
+		counted = overrides.Without(counted, division.Path)
+	}
+	return digest(key, counted)
+}
+
+func digest(key canonical.Key, content any) string {
+	sum := sha256.Sum256(canonical.Bytes(content))
+	return hex.EncodeToString(key.Sum(sum[:])[:16])
+}
+
+// Pack returns a part of a revision as it is stored. The error may be ErrPayloadTooLarge.
+func Pack(digest string, content any) (Payload, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(canonical.Bytes(content))
+	if err := errors.Join(err, w.Close()); err != nil {
+		return Payload{}, fmt.Errorf("compressing a part of a revision: %w", err)
+	}
+	if out.Len() > MostPayload {
+		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, out.Len()>>10, MostPayload>>10)
+	}
+	return Payload{Digest: digest, Content: out.Bytes()}, nil
+}
+
+// mostUnpacked bounds a Payload when it is read, in bytes. An API server takes no object of that size.
+const mostUnpacked = 16 << 20
+
+func unpack(content []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("reading a part of a revision: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, mostUnpacked))
+	if err != nil {
+		return nil, fmt.Errorf("reading a part of a revision: %w", err)
+	}
+	return text, nil
+}
+
+// ReadTemplate returns the template that a Payload holds.
+func ReadTemplate(content []byte) (*unstructured.Unstructured, error) {
+	text, err := unpack(content)
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(text, &o.Object); err != nil {
+		return nil, fmt.Errorf("reading the template of a revision: %w", err)
+	}
+	return o, nil
+}
+
+// ReadRules returns the override rules that a Payload holds.
+func ReadRules(content []byte) (*HeldRules, error) {
+	text, err := unpack(content)
+	if err != nil {
+		return nil, err
+	}
+	r := &HeldRules{}
+	if err := json.Unmarshal(text, &r.Rules); err != nil {
+		return nil, fmt.Errorf("reading the override rules of a revision: %w", err)
+	}
+	r.Objects = r.objects()
+	return r, nil
+}
+
+func (r Rules) objects() []hubv1.OverridePolicyObject {
+	out := make([]hubv1.OverridePolicyObject, 0, len(r.Policies))
+	for _, p := range r.Policies {
+		if p.Namespace != "" {
+			o := &hubv1.OverridePolicy{}
+			o.Namespace, o.Name, o.Spec.Rules = p.Namespace, p.Name, p.Rules
+			out = append(out, o)
+			continue
+		}
+		o := &hubv1.ClusterOverridePolicy{}
+		o.Name, o.Spec.Rules, o.Spec.Tier = p.Name, p.Rules, p.Tier
+		out = append(out, o)
+	}
+	return out
+}

@@ -1,0 +1,233 @@
+package decide
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/rollout"
+)
+
+// definition is the kind that is never rolled back: a stored version cannot be taken away.
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// Staging is what the rollout of an object depends on beside the facts.
+type Staging struct {
+	// Key of the digests of revisions.
+	Key canonical.Key
+	// Denied are prefixes of labels and annotations that never travel.
+	Denied []string
+	// Peers returns the rollouts of a placement's objects.
+	Peers func(Owner) rollout.Peers
+}
+
+// stage lets each target name the revision that it shall hold, by the rollout of the placement. Without a rollout, all
+// targets hold the newest state.
+func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
+	policy := winner.PlacementSpec().Rollout
+	switch {
+	case policy == nil, in.Staging == nil && in.Spec().Rollout == nil:
+		unstage(p.Spec)
+		return nil
+	case in.Staging == nil: // a replay or a simulation
+		in.hold(p.Spec, rollout.Result{Revisions: in.Spec().Revisions, Rollout: *in.Spec().Rollout}, metav1.Time{})
+		return nil
+	}
+	inputs, err := InputsOf(in.Object.Template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec().Apply, in.Staging.Denied)
+	if err != nil {
+		return err
+	}
+	live := hubv1.ObjectRevision{Generation: in.Object.Template.GetGeneration()}
+	live.Template, live.Policies = inputs.Digests(in.Staging.Key, p.Spec.Division)
+	if p.Payloads, err = in.payloads(inputs, live); err != nil {
+		return err
+	}
+	now := metav1.NewTime(in.Now).Rfc3339Copy()
+	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // the status of the placement tells the faults
+	self := in.Object.ID.String()
+	step := rollout.Step(rollout.Input{
+		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
+		Undo:      in.Object.Template.GetAnnotations()[hubv1.RolloutUndoAnnotation],
+		NeverBack: in.Object.ID.GroupKind() == definition,
+		Verbs:     verbs, Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
+	})
+	in.hold(p.Spec, step, now)
+	step.Progress.Object = self
+	p.Claims.Rollout = &step.Progress
+	p.Again = earlier(p.Again, step.Again)
+	return nil
+}
+
+// unstage lets all targets hold the newest state.
+func unstage(spec *hubv1.BindingSpec) {
+	spec.Revisions, spec.Rollout = nil, nil
+	for i := range spec.Clusters {
+		spec.Clusters[i].Revision, spec.Clusters[i].RevisionTime = 0, nil
+	}
+}
+
+// payloads returns the parts of the live revision that no recorded revision names.
+func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
+	template, rules := false, false
+	for _, r := range in.Spec().Revisions {
+		template, rules = template || r.Template == live.Template, rules || r.Policies == live.Policies
+	}
+	add := func(known bool, digest string, content any) {
+		if known || err != nil {
+			return
+		}
+		var p Payload
+		p, err = Pack(digest, content)
+		out = append(out, p)
+	}
+	add(template, live.Template, inputs.Template.Object)
+	add(rules, live.Policies, inputs.Rules)
+	return out, err
+}
+
+// staged returns the targets that a rollout counts: Present entries, without the hub itself.
+func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
+	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
+	for _, e := range in.Spec().Clusters {
+		if e.State == hubv1.TargetEvicting {
+			least = max(least, e.Revision)
+		}
+	}
+	var out []rollout.Target
+	for _, e := range p.Spec.Clusters {
+		if e.State != hubv1.TargetPresent || in.isTemplate(e.Name) {
+			continue
+		}
+		t := rollout.Target{Cluster: e.Name, Wave: in.waveOf(policy, e.Name), Least: least, Kept: in.keeps(e, p)}
+		if before := in.Spec().Target(e.Name); before != nil && before.State != hubv1.TargetAbsent {
+			t.Holds, t.Least = before.Revision, 0
+			if before.RevisionTime != nil {
+				t.Since = before.RevisionTime.Time
+			}
+		}
+		t.Row = in.rowFor(t)
+		out = append(out, t)
+	}
+	return out
+}
+
+func (in input) isTemplate(cluster string) bool {
+	if in.Binding == nil {
+		return false
+	}
+	row := in.Binding.BindingStatus().Row(cluster)
+	return row != nil && row.Reason == hubv1.ReasonIsTemplate
+}
+
+// keeps reports whether a cluster keeps the revision that it holds: its removal is held, it is cordoned, or the
+// placement suspends writes to it.
+func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
+	m := in.Facts.Cluster(e.Name)
+	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
+		return true
+	}
+	for _, r := range p.Claims.Removals {
+		if r.Cluster == e.Name {
+			return true
+		}
+	}
+	winner := in.Facts.Placement(p.Spec.PlacementRef)
+	return winner != nil && winner.PlacementSpec().Suspend.SuspendsWrites(e.Name, m)
+}
+
+// waveOf returns the index of the first wave that selects a cluster, else the last one.
+func (in input) waveOf(policy *hubv1.RolloutPolicy, cluster string) int {
+	last := len(policy.Waves) - 1
+	m := in.Facts.Cluster(cluster)
+	if m == nil {
+		return last
+	}
+	facts := overrides.ClusterOf(m)
+	for i, w := range policy.Waves {
+		if ok, err := overrides.Selects(&hubv1.OverrideRule{Clusters: w.Clusters}, facts); err == nil && ok {
+			return i
+		}
+	}
+	return last
+}
+
+// refusedFor are reasons of rows that end only when the change, or the cluster, changes.
+var refusedFor = map[string]bool{
+	hubv1.ReasonAlreadyExists: true, hubv1.ReasonOwnedByOther: true, hubv1.ReasonFieldConflict: true, hubv1.ReasonFieldsNotServed: true,
+	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
+	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonNamespaceRefused: true, hubv1.ReasonForbidden: true,
+	hubv1.ReasonSecretTypeRefused: true, hubv1.ReasonPodSecurityViolation: true, hubv1.ReasonTooLarge: true,
+	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
+}
+
+// rowFor returns the last report on a target, as far as a rollout reads it.
+func (in input) rowFor(t rollout.Target) rollout.Row {
+	m := in.Facts.Cluster(t.Cluster)
+	out := rollout.Row{Away: m == nil || IsAway(m)}
+	if in.Binding == nil {
+		return out
+	}
+	row := in.Binding.BindingStatus().Row(t.Cluster)
+	if row == nil {
+		return out
+	}
+	out.Revision, out.Health, out.Reason, out.Message = row.Revision, row.Health, row.Reason, row.Message
+	out.Applied = row.Applied == metav1.ConditionTrue
+	out.HeldByMember = row.Reason == hubv1.ReasonPaused
+	if row.LastTransitionTime != nil {
+		out.Changed = row.LastTransitionTime.Time
+	}
+	if row.PassingSince != nil {
+		out.PassingSince = row.PassingSince.Time
+	}
+	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
+		out.Revision = t.Holds // the row tells of the try, and of the revision that the cluster had before
+	}
+	out.Observes = row.Observed == nil || bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
+	return out
+}
+
+// held returns the revision of a Present target. The step says nothing of the hub itself, and nothing in a replay.
+func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
+	switch held := step.Holds[cluster]; {
+	case held != 0:
+		return held
+	case in.Staging == nil && before != nil && before.Revision != 0:
+		return before.Revision
+	}
+	return step.Rollout.Revision
+}
+
+// hold writes the result of a step into the entries.
+func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Time) {
+	spec.Revisions, spec.Rollout = step.Revisions, &step.Rollout
+	moved := map[string]bool{}
+	for _, name := range step.Moved {
+		moved[name] = true
+	}
+	for i := range spec.Clusters {
+		e := &spec.Clusters[i]
+		before := in.Spec().Target(e.Name)
+		switch {
+		case e.State == hubv1.TargetAbsent:
+			e.Revision, e.RevisionTime = 0, nil
+			continue
+		case e.State == hubv1.TargetEvicting:
+			if e.Revision, e.RevisionTime = step.Rollout.Revision, nil; before != nil && before.Revision != 0 {
+				e.Revision, e.RevisionTime = before.Revision, before.RevisionTime
+			}
+			continue
+		}
+		e.Revision, e.RevisionTime = in.held(before, step, e.Name), nil
+		switch {
+		case moved[e.Name], before == nil && in.Spec().Rollout != nil && !now.IsZero():
+			e.RevisionTime = &now
+		case before != nil:
+			e.RevisionTime = before.RevisionTime
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// Package revisions stores the contents of revisions, and reads them again.
+//
+// A part of a revision (a template, or a set of override rules) is a Secret of the hub's namespace, named after the
+// digest of its content. Many objects share one part. A part may be a user's Secret: the hub alone reads this namespace.
+//
+//   - Ensure is called before a binding names a part, so that a binding never names a part that is not stored.
+//   - A part that is gone is decide.ErrRevisionMissing. It never means the newest state of the object.
+//   - The leader deletes parts that no binding has named for a minute (sweep.go).
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+)
+
+const (
+	// unusedFor is how long no binding names a part before the part is deleted.
+	unusedFor = time.Minute
+	// kept is how many parts a process keeps in memory.
+	kept = 512
+
+	contentKey     = "content"
+	usedAnnotation = hubv1.Prefix + "used"
+)
+
+// Options of a Store. All but Clock are required.
+type Options struct {
+	// Client writes Secrets, and lists bindings from the cache.
+	Client client.Client
+	// Reader reads Secrets uncached.
+	Reader    client.Reader
+	Namespace string
+	Clock     clock.PassiveClock
+}
+
+// Store of the parts of revisions.
+type Store struct {
+	Options
+	templates, rules *lru.Cache
+
+	// dropped is true if a binding named fewer parts since the last sweep.
+	dropped atomic.Bool
+
+	mu sync.Mutex
+	// ensured has the parts that this process ensured, with the time.
+	ensured map[string]time.Time
+	// unnamed has the parts that no binding named when the sweep first saw them, with the time.
+	unnamed map[string]time.Time
+}
+
+// New returns a Store.
+func New(o Options) *Store {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Store{Options: o, templates: lru.New(kept), rules: lru.New(kept), ensured: map[string]time.Time{}, unnamed: map[string]time.Time{}}
+}
+
+func secretName(digest string) string { return "revision-" + digest }
+
+// Ensure stores a part, unless it is stored.
+func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
+	now := s.Clock.Now()
+	s.mu.Lock()
+	last, known := s.ensured[p.Digest]
+	s.ensured[p.Digest] = now // first, so that no sweep deletes the part meanwhile
+	s.mu.Unlock()
+	if known && now.Sub(last) < unusedFor/2 {
+		return nil
+	}
+	if err := s.ensure(ctx, p, now); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ensured, p.Digest)
+		return fmt.Errorf("storing part %s of a revision: %w", p.Digest, err)
+	}
+	return nil
+}
+
+func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) error {
+	used := now.UTC().Format(time.RFC3339)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: secretName(p.Digest), Labels: map[string]string{hubv1.RevisionLabel: "true"},
+			Annotations: map[string]string{usedAnnotation: used},
+		},
+		Type: hubv1.RevisionSecretType, Immutable: ptr.To(true), Data: map[string][]byte{contentKey: p.Content},
+	}
+	err := s.Client.Create(ctx, secret)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	// The write moves the resourceVersion, so that another leader's sweep does not delete the part.
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, usedAnnotation, used)
+	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
+}
+
+// Template returns the template with this digest. It is shared and must not be changed. The error may be
+// decide.ErrRevisionMissing.
+func (s *Store) Template(ctx context.Context, digest string) (*unstructured.Unstructured, error) {
+	return read(ctx, s, s.templates, digest, decide.ReadTemplate)
+}
+
+// Rules returns the override rules with this digest. They are shared and must not be changed. The error may be
+// decide.ErrRevisionMissing.
+func (s *Store) Rules(ctx context.Context, digest string) (*decide.HeldRules, error) {
+	return read(ctx, s, s.rules, digest, decide.ReadRules)
+}
+
+func read[T any](ctx context.Context, s *Store, cache *lru.Cache, digest string, parse func([]byte) (*T, error)) (*T, error) {
+	if known, ok := cache.Get(digest); ok {
+		return known.(*T), nil
+	}
+	var secret corev1.Secret
+	err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: secretName(digest)}, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("Secret %s: %w", secretName(digest), decide.ErrRevisionMissing)
+	case err != nil:
+		return nil, fmt.Errorf("reading Secret %s: %w", secretName(digest), err)
+	}
+	out, err := parse(secret.Data[contentKey])
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", secretName(digest), err)
+	}
+	cache.Add(digest, out)
+	return out, nil
+}

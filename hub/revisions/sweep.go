@@ -1,0 +1,128 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// Lead deletes the parts that no binding names, until ctx ends. The leader alone runs it. It lists the parts when it
+// begins, and after a binding has dropped one.
+func (s *Store) Lead(ctx context.Context) error {
+	s.dropped.Store(true)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if !s.dropped.Swap(false) && !s.hasUnnamed() {
+			return
+		}
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.dropped.Store(true)
+			ctrl.LoggerFrom(ctx).Error(err, "Deleting parts of old revisions")
+		}
+	}, unusedFor/4)
+	return nil
+}
+
+// BindingChanged is told of every change of a binding.
+func (s *Store) BindingChanged(_ context.Context, c changes.Binding) {
+	if c.Before == nil || len(c.Before.BindingSpec().Revisions) == 0 {
+		return
+	}
+	if c.After == nil || !slices.Equal(c.Before.BindingSpec().Revisions, c.After.BindingSpec().Revisions) {
+		s.dropped.Store(true)
+	}
+}
+
+func (s *Store) hasUnnamed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unnamed) > 0
+}
+
+// Sweep deletes the parts that no binding has named for unusedFor. Bindings must have been listed.
+func (s *Store) Sweep(ctx context.Context) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := s.Reader.List(ctx, secrets, client.InNamespace(s.Namespace), client.HasLabels{hubv1.RevisionLabel}); err != nil {
+		return fmt.Errorf("listing the parts of revisions: %w", err)
+	}
+	named, err := s.named(ctx) // after the list: a binding that names a listed part is seen
+	if err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		digest := strings.TrimPrefix(secret.Name, secretName(""))
+		if named[digest] || !s.isUnused(digest) {
+			continue
+		}
+		uid, version := secret.GetUID(), secret.GetResourceVersion()
+		err := s.Client.Delete(ctx, secret, client.Preconditions{UID: &uid, ResourceVersion: &version})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting part %s of a revision: %w", digest, err)
+		}
+		if !apierrors.IsConflict(err) {
+			named[digest] = true // forget it
+		}
+	}
+	s.forget(named)
+	return nil
+}
+
+// named returns the digests that bindings name.
+func (s *Store) named(ctx context.Context) (map[string]bool, error) {
+	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the bindings that name revisions: %w", err)
+	}
+	out := map[string]bool{}
+	for _, b := range bindings {
+		for _, r := range b.BindingSpec().Revisions {
+			out[r.Template], out[r.Policies] = true, true
+		}
+	}
+	return out, nil
+}
+
+// isUnused reports whether a part that no binding names was seen so for unusedFor, and was not ensured meanwhile.
+func (s *Store) isUnused(digest string) bool {
+	now := s.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, seen := s.unnamed[digest]
+	if !seen {
+		s.unnamed[digest] = now
+		return false
+	}
+	ensured, known := s.ensured[digest]
+	return now.Sub(since) >= unusedFor && (!known || now.Sub(ensured) >= unusedFor)
+}
+
+// forget drops what is kept of parts that are named or were ensured long ago.
+func (s *Store) forget(named map[string]bool) {
+	now := s.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for digest := range s.unnamed {
+		if named[digest] {
+			delete(s.unnamed, digest)
+		}
+	}
+	for digest, at := range s.ensured {
+		if now.Sub(at) >= time.Hour {
+			delete(s.ensured, digest)
+		}
+	}
+}
