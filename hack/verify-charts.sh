@@ -55,6 +55,7 @@ says hanse-hub full-values.yaml "--federated-namespaces=secrets=shop,blog"
 says hanse-hub full-values.yaml "namespace: blog"
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
+says hanse-hub "" "name: leader-election"
 says hanse-hub "" 169.254.0.0/16
 says hanse-hub "" !--proxy-from-environment
 says hanse-hub full-values.yaml --proxy-from-environment

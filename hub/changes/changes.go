@@ -1,8 +1,8 @@
 // Package changes tells the parts of the hub what changed in the hub's own bindings, policies, clusters and namespaces.
 //
-// Each kind has one informer handler. It compares an object before and after an event once, and calls the functions that
-// are registered for one of the changed parts, one after the other, in the order of their registration. So no function
-// may wait. Every replica does so from its start on, whether it leads or not.
+// Each kind has one informer handler. It compares an object before and after an event once, and calls the functions
+// that are registered for one of the changed parts, one after the other, in the order of their registration. So no
+// function may wait. Every replica does so from its start on, whether it leads or not.
 //
 // Package hub registers the functions. Each of them decides what a change means for it.
 package changes
