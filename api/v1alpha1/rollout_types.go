@@ -92,10 +92,8 @@ type RolloutWave struct {
 	// +kubebuilder:validation:Maximum=2000
 	MaxFailures int32 `json:"maxFailures,omitempty"`
 
-	// approval Manual waits before the wave until a user approves it, as hansectl rollout approve does. Default
-	// Automatic.
+	// approval Manual waits before the wave until a user approves it, as hansectl rollout approve does. Unset: Automatic.
 	// +optional
-	// +kubebuilder:default=Automatic
 	Approval RolloutApproval `json:"approval,omitempty"`
 }
 

@@ -65,9 +65,11 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 // policy returns the placement's settings for writes. If the placement is gone, the settings that the binding recorded
 // stay in force.
 func (r *run) policy() hubv1.PlacementSpec {
-	spec := hubv1.LastSettings(r.binding)
+	var spec hubv1.PlacementSpec
 	if r.placement != nil {
 		spec = *r.placement.PlacementSpec()
+	} else {
+		spec = hubv1.LastSettings(r.binding)
 	}
 	if r.revised != nil {
 		spec.Apply.MemberOwnedFields, spec.Apply.UnknownFields = r.revised.MemberOwnedFields, r.revised.UnknownFields

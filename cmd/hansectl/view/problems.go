@@ -192,8 +192,8 @@ func (t *Gatherer) slow(object string, row *hubv1.ClusterRow) {
 }
 
 func (t *Gatherer) fought(object string, row *hubv1.ClusterRow) {
-	// The words are those of hub/dispatch: "kubectl-edit keeps changing .spec.replicas; it is put back ..."
-	manager, rest, named := strings.Cut(row.Message, " keeps changing ")
+	// The text is from hub/dispatch: "field manager kubectl-edit keeps changing .spec.replicas; the hub restores ..."
+	manager, rest, named := strings.Cut(strings.TrimPrefix(row.Message, "field manager "), " keeps changing ")
 	field, _, _ := strings.Cut(rest, ";")
 	if !named {
 		manager = ""
