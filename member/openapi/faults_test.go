@@ -208,7 +208,7 @@ func TestAnEntryThatIsThereTwiceIsAFault(t *testing.T) {
 		"names that differ":                         {spec: `{"env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]}`},
 		"a name twice":                              {spec: `{"env":[{"name":"A","value":"1"},{"name":"B"},{"name":"A","value":"2"}]}`, want: []string{`/spec/env/2 must have another name than the entries before it, not "A"`}},
 		"a name three times":                        {spec: `{"env":[{"name":"A"},{"name":"A"},{"name":"A"}]}`, want: []string{`/spec/env/1 must have another name than the entries before it, not "A"`, `/spec/env/2 must have another name than the entries before it, not "A"`}},
-		"an entry without a key is not compared":    {spec: `{"env":[{"value":"1"},{"value":"1"},7,null]}`},
+		"an entry without a key is not compared":    {spec: `{"env":[{"value":"1"},{"value":"1"},null,null]}`},
 		"a port under two names, by the default":    {spec: `{"ports":[{"number":80,"name":"a"},{"number":80,"name":"b","protocol":"TCP"}]}`, want: []string{`/spec/ports/1 must have another number or protocol than the entries before it`}},
 		"the same in a schema without a reference":  {spec: `{"own":[{"number":80,"name":"a"},{"number":80.0,"name":"b"}]}`, want: []string{`/spec/own/1 must have another number or protocol than the entries before it`}},
 		"a port of two protocols":                   {spec: `{"ports":[{"number":80},{"number":80,"protocol":"UDP"}]}`},

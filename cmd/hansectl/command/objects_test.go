@@ -89,7 +89,7 @@ func TestStatusShowsTheObjectsOfANamespaceAndOfAPlacement(t *testing.T) {
 	})
 	t.Run("a mistyped kind is answered with similar ones", func(t *testing.T) {
 		for typed, want := range map[string]string{
-			"confgimap": "did you mean configmap or configmaps?", "deployment.app": "did you mean deployment.apps", "placment": "did you mean placement",
+			"confgimap": "did you mean configmap?", "deploymnt.apps": "did you mean deployment.apps or deployments.apps?", "placment": "did you mean placement",
 		} {
 			_, err := hansectl(t, "status", typed, "settings", "-n", "shop")
 			refused(t, err, "the hub does not serve a kind \""+typed+"\"", want)
