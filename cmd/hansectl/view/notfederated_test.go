@@ -57,7 +57,7 @@ func TestAnObjectWithoutABindingGetsAReason(t *testing.T) {
 			kind: "ResourceQuota", placements: []hubv1.PlacementObject{placementFor("ResourceQuota", plain)},
 			want: NotFederated{
 				hubv1.ReasonHubWouldRun, "Placement/all selects it, but the hub itself would act on a ResourceQuota",
-				"set spec.hubExecution to Allowed in Placement/all if it may take effect on the hub as well",
+				"set spec.hubExecution to Allowed in Placement/all to place it although the hub acts on it",
 			},
 		},
 		"the hub may not read the kind": {
