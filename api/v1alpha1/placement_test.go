@@ -162,6 +162,15 @@ statusAggregation:
 	"two affinity groups of one name":       {spec: spreading("affinityGroups: [{name: a, labelSelector: {}}, {name: a, names: [b]}]"), says: "names of affinityGroups must be unique"},
 	"a rebalance that is not there":         {spec: spreading("rebalance: Sometimes"), says: `spec.spread.rebalance: Unsupported value: "Sometimes"`},
 
+	"a rollout":                         {spec: placementSpec + "rollout: {waves: [{name: canary, clusters: {names: [eu-1]}, maxConcurrent: 25%, soakSeconds: 60, approval: Manual}, {name: rest, maxConcurrent: 3}], onFailure: Rollback}"},
+	"a rollout without waves":           {spec: placementSpec + "rollout: {waves: []}", says: "spec.rollout.waves in body should have at least 1 items"},
+	"two waves of one name":             {spec: placementSpec + "rollout: {waves: [{name: a}, {name: a}]}", says: "names of waves are unique"},
+	"a rollback to nothing":             {spec: placementSpec + "rollout: {waves: [{name: a}], onFailure: Rollback, revisionHistoryLimit: 0}", says: "onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"},
+	"a maxConcurrent of more than all":  {spec: placementSpec + "rollout: {waves: [{name: a, maxConcurrent: 101%}]}", says: "maxConcurrent in body should match"},
+	"a soak of more than 30 days":       {spec: placementSpec + "rollout: {waves: [{name: a, soakSeconds: 31536000}]}", says: "soakSeconds in body should be less than or equal to 2592000"},
+	"an approval that is not there":     {spec: placementSpec + "rollout: {waves: [{name: a, approval: Perhaps}]}", says: `Unsupported value: "Perhaps"`},
+	"a wave whose name is no DNS label": {spec: placementSpec + "rollout: {waves: [{name: A_b}]}", says: "spec.rollout.waves[0].name in body should match"},
+
 	"an adoption that is not there":          {spec: placementSpec + "apply: {adoption: Sometimes}", says: `spec.apply.adoption: Unsupported value: "Sometimes"`},
 	"a mode that is not there":               {spec: placementSpec + "apply: {mode: Dream}", says: `spec.apply.mode: Unsupported value: "Dream"`},
 	"unknownFields that are not there":       {spec: placementSpec + "apply: {unknownFields: Guess}", says: `spec.apply.unknownFields: Unsupported value: "Guess"`},

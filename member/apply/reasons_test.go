@@ -112,13 +112,13 @@ func TestWhatAServerRefuses(t *testing.T) {
 			manifest: func(ns string) *unstructured.Unstructured {
 				return object(widget, ns, "web", spec(map[string]any{"note": strings.Repeat("x", 2<<20)}))
 			},
-			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "too large for it",
+			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "as too large",
 		},
 		"an object of 4 MB": {
 			manifest: func(ns string) *unstructured.Unstructured {
 				return object(widget, ns, "web", spec(map[string]any{"note": strings.Repeat("x", 4<<20)}))
 			},
-			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "too large for it",
+			want: failed(hubv1.ReasonTooLarge, member.RetryNever), says: "as too large",
 		},
 		"a namespaced object without a namespace": {
 			manifest: func(string) *unstructured.Unstructured { return object(widget, "", "web", nil) },

@@ -41,9 +41,9 @@ func TestACordonedClusterIsClosedUntilItIsUncordoned(t *testing.T) {
 		closed        bool
 	}{
 		{"uncordon", "membercluster/eu-fra-1             is not cordoned", false},
-		{"cordon", "membercluster/eu-fra-1             cordoned: it gets no new objects; 1 object on it stays", true},
+		{"cordon", "membercluster/eu-fra-1             cordoned: the cluster gets no new objects; 1 object on it stays", true},
 		{"cordon", "membercluster/eu-fra-1             is cordoned already", true},
-		{"uncordon", "membercluster/eu-fra-1             uncordoned: it may get new objects", false},
+		{"uncordon", "membercluster/eu-fra-1             uncordoned: the cluster may get new objects", false},
 	} {
 		out, err := hansectl(t, step.command, "eu-fra-1")
 		must(t, err)

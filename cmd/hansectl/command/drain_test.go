@@ -105,7 +105,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 		if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		wants(t, out.String(), "the drain goes on: hansectl drain eu-fra-1 shows how far it is")
+		wants(t, out.String(), "the drain goes on: hansectl drain eu-fra-1 shows the progress")
 		if read() == nil {
 			t.Error("the drain was ended")
 		}
@@ -133,7 +133,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 	t.Run("uncordon ends it", func(t *testing.T) {
 		out, err := hansectl(t, "uncordon", "eu-fra-1")
 		must(t, err)
-		wants(t, out, "uncordoned: its drain is ended; it may get new objects")
+		wants(t, out, "uncordoned: its drain is ended; the cluster may get new objects")
 		if d := read(); d != nil {
 			t.Errorf("spec.drain is %+v", d)
 		}

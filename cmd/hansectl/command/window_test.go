@@ -59,7 +59,7 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 	const proxied = "/api/v1/namespaces/hanse-system/services/https:hanse-hub-view:8444/proxy"
 	answers := map[string]string{
 		"cn-sha-1": `{"before": {"kind": "Widget"}}`,
-		"eu-fra-1": `{"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden", "message": "user \"me\" needs the verb view on it"}`,
+		"eu-fra-1": `{"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden", "message": "user \"me\" needs the verb view on the MemberCluster"}`,
 		"ap-se-1":  `{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no", "details": {"kind": "services", "name": "x"}}`,
 		"us-1":     `{"kind": "Status", "code": 404, "reason": "NotFound", "message": "no", "details": {"kind": "services", "name": "x"}}`,
 		"us-2":     `<html>`,

@@ -63,7 +63,7 @@ type DriftedCopy struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// ContestedField is a field that somebody keeps changing.
+// ContestedField is a field that another field manager keeps changing.
 type ContestedField struct {
 	// Field is empty if the copy is deleted again and again, or its marks are.
 	Field   string `json:"field,omitempty"`
@@ -192,7 +192,7 @@ func (t *Gatherer) slow(object string, row *hubv1.ClusterRow) {
 }
 
 func (t *Gatherer) fought(object string, row *hubv1.ClusterRow) {
-	// The text is from hub/dispatch: "field manager kubectl-edit keeps changing .spec.replicas; the hub restores ..."
+	// The message of hub/dispatch is such as "field manager kubectl-edit keeps changing .spec.replicas; the hub ..."
 	manager, rest, named := strings.Cut(strings.TrimPrefix(row.Message, "field manager "), " keeps changing ")
 	field, _, _ := strings.Cut(rest, ";")
 	if !named {
