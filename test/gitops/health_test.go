@@ -20,8 +20,8 @@ import (
 
 var examples = filepath.Join("..", "..", "docs", "examples", "gitops")
 
-// verdicts are how the tools read one object. Waits stands for an error of an expression: Flux asks again until the
-// timeout.
+// verdicts are how the tools read one object. Flux is empty without an expression for the kind. Waits stands for an
+// error of an expression: Flux asks again until the timeout.
 type verdicts struct{ Argo, KStatus, Flux string }
 
 const (
@@ -29,8 +29,8 @@ const (
 	current, inProgress, failed, waits                 = "Current", "InProgress", "Failed", "Waits"
 )
 
-// A case has what differs from an object of generation 2: its spec, what the hub has observed, and the conditions, as
-// TYPE=STATUS REASON.
+// reading is an object of generation 2: part of its spec, the generation that the hub has observed, and conditions as
+// "TYPE=STATUS REASON", followed by "@1" if they are of generation 1.
 type reading struct {
 	kind       string
 	spec       string
