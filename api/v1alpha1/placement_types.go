@@ -484,7 +484,7 @@ type PlacementStatus struct {
 	// +optional
 	Rollout *PlacementRollout `json:"rollout,omitempty"`
 
-	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld.
+	// conditions: Accepted, Scheduled, Applied, Healthy, RemovalHeld, RolledOut.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
