@@ -1,0 +1,35 @@
+// Package rollout decides which revision of an object each cluster holds: it brings a change to the clusters in waves.
+//
+// A revision is one state of the object's inputs: its template and its override rules. Revisions have numbers, and a
+// change has the next one. Step compares the hub object with the newest revision, looks at the last reports of the
+// clusters, and answers which revision each cluster holds from now on. The caller stores the answer in the binding, and
+// only then sends anything. Step is called again when a report, the object or the placement changes, or after
+// Result.Again.
+//
+// The life of a change:
+//
+//   - The first revision of an object is its baseline. All clusters get it at once.
+//   - A change starts at the first wave. The clusters of the wave get it in order of name, at most maxConcurrent at a
+//     time. The other clusters keep the revision that they hold.
+//   - A cluster passes the gate when it reports the revision as applied and healthy. The wave has passed when all its
+//     clusters pass and have passed for soakSeconds. Then the next wave begins, if nothing holds it back: a pause, a
+//     missing approval, a closed window, or another object of the placement.
+//   - After the last wave the rollout is Complete, and the revision counts as passed: it is what a rollback returns to.
+//   - A cluster fails when it stays degraded, refuses the revision, or takes too long. More failures than the wave
+//     allows stop the change (Failed), or return all clusters to the last revision that passed (RollingBack, then
+//     RolledBack).
+//   - A second change starts again at the first wave. Clusters that hold an older revision keep it until their wave
+//     comes.
+//
+// The position is the state: BindingRollout.Wave names the wave in progress, and no earlier wave is repeated until the
+// next change. Clusters that join, return or are resumed get the revision that their wave has passed.
+//
+// Some clusters do not count, so no wave waits for them: suspended and cordoned ones (Target.Kept, which also keep their
+// revision), clusters that a user skips, and clusters that do not answer if the gate says Skip.
+//
+// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call without
+// a new fact changes nothing.
+//
+// Not decided here: which clusters hold the object at all (placement, decide), how a copy is made from its revision
+// (overrides), and when a copy is healthy (member/health).
+package rollout

@@ -1,0 +1,191 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// gate is the healthGate of a policy with its defaults.
+type gate struct {
+	timeout, observed time.Duration
+	skipAway          bool
+}
+
+// doubt is the least time until a report that is older than the order to change counts. The cluster may have held another
+// revision in the meantime.
+const doubt = time.Minute
+
+func newGate(p *hubv1.RolloutPolicy) gate {
+	return gate{
+		timeout:  seconds(ptr.Deref(p.HealthGate.TimeoutSeconds, 900)),
+		observed: seconds(ptr.Deref(p.HealthGate.MinObservedSeconds, 60)),
+		skipAway: p.HealthGate.Unreachable == hubv1.UnreachableSkip,
+	}
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// counts reports whether waves wait for the cluster. A rollback never waits for a cluster that does not answer.
+func (s *step) counts(t *target) bool {
+	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
+	return !t.Kept && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
+}
+
+// covers reports whether a verb of that time is meant for this change.
+func (s *step) covers(verb time.Time) bool {
+	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
+}
+
+// healthy reports whether the last report says that the cluster holds the desired revision and is healthy.
+func (s *step) healthy(t *target) bool {
+	row := &t.Row
+	return t.Holds == s.rollout.Revision && row.Revision == s.rollout.Revision &&
+		row.Applied && row.Health == hubv1.HealthHealthy && !row.PassingSince.IsZero() && !row.Away
+}
+
+// passing returns since when the cluster passes the gate. ok is false if it does not pass.
+func (s *step) passing(t *target) (since time.Time, ok bool) {
+	if !s.healthy(t) {
+		return time.Time{}, false
+	}
+	since = latest(t.Row.PassingSince, t.Since)
+	switch {
+	case t.Row.PassingSince.Before(t.Since):
+		return since, s.reached(since.Add(max(s.gate.observed, doubt)))
+	case !t.Row.Observes:
+		return since, s.reached(since.Add(s.gate.observed))
+	}
+	return since, true
+}
+
+// failing reports whether the cluster has failed at the desired revision.
+func (s *step) failing(t *target) bool {
+	row := &t.Row
+	if t.Holds != s.rollout.Revision || row.HeldByMember || s.healthy(t) {
+		return false
+	}
+	start := latest(t.Since, s.rollout.Began.Time)
+	if t.Since.IsZero() {
+		start = latest(row.Changed, s.rollout.Began.Time)
+	}
+	if s.broken(t) && s.reached(latest(start, row.Changed).Add(s.gate.observed)) {
+		return true
+	}
+	if t.Since.IsZero() && row.Changed.IsZero() {
+		return false // A new entry without a report.
+	}
+	return s.reached(s.deadline(start, row.Changed))
+}
+
+// broken reports whether the cluster says that the desired revision does not work there.
+func (s *step) broken(t *target) bool {
+	row := &t.Row
+	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
+}
+
+// deadline returns when a cluster has failed that is not healthy by then. A change after the deadline means that the
+// cluster was healthy at the deadline, since it would have failed otherwise.
+func (s *step) deadline(start, changed time.Time) time.Time {
+	due := start.Add(s.gate.timeout)
+	if changed.After(due) {
+		return changed.Add(s.gate.timeout)
+	}
+	return due
+}
+
+// began reports whether the cluster was told in this change to hold the desired revision.
+func (s *step) began(t *target) bool {
+	return t.Holds == s.rollout.Revision && !t.Since.Before(s.rollout.Began.Time)
+}
+
+// changing reports whether the cluster has begun to change and has neither passed nor failed.
+func (s *step) changing(t *target) bool {
+	if t.Holds != s.rollout.Revision || !s.counts(t) || s.rollingBack() && !s.began(t) {
+		return false
+	}
+	_, passed := s.passing(t)
+	return !passed && !s.failing(t)
+}
+
+// moving reports whether a cluster of this object is changing.
+func (s *step) moving() bool {
+	if s.at == len(s.waves) {
+		return false
+	}
+	moving := false
+	for _, t := range s.targets {
+		if t.Wave <= s.at || s.rollingBack() {
+			moving = s.changing(t) || moving
+		}
+	}
+	return moving
+}
+
+// failures returns the clusters that stop the change: the ones of the first wave with more failures than it allows. A
+// change that has failed goes on when its clusters pass after all, so the ones that have not passed count then, too.
+func (s *step) failures() []*target {
+	failed, waves := s.rollout.Failed == s.rollout.Revision, s.at+1
+	if s.rollingBack() {
+		waves = len(s.waves)
+	}
+	var first []*target
+	for w := range waves {
+		var bad, open []*target
+		for t := range s.counted(w) {
+			switch _, passed := s.passing(t); {
+			case s.rollingBack() && !s.began(t):
+			case s.failing(t):
+				bad = append(bad, t)
+			case failed && t.Holds == s.rollout.Revision && !passed && !t.Row.HeldByMember:
+				open = append(open, t)
+			}
+		}
+		if bad = append(bad, open...); first == nil && len(bad) > int(s.waves[w].MaxFailures) {
+			first = bad
+		}
+	}
+	return first
+}
+
+// verdict is the state of a wave.
+type verdict int
+
+const (
+	changes verdict = iota
+	soaks
+	passed
+)
+
+// judge returns the state of a wave.
+func (s *step) judge(w int) verdict {
+	var since time.Time
+	failures, open := 0, false
+	for t := range s.counted(w) {
+		at, ok := s.passing(t)
+		switch {
+		case ok:
+			since = latest(since, at)
+		case s.failing(t):
+			failures++
+		default:
+			open = true
+		}
+	}
+	switch {
+	case open || failures > int(s.waves[w].MaxFailures):
+		return changes
+	case s.proven() || s.reached(since.Add(seconds(s.waves[w].SoakSeconds))):
+		return passed
+	}
+	return soaks
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+const (
+	mostMessage = 512 // characters of BindingRollout.Message
+	mostReport  = 256 // characters of a cluster's report in it
+)
+
+// cut shortens a text to so many characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-3]) + "..."
+	}
+	return text
+}
+
+// join puts the parts that are set together, within the bound of a message.
+func join(parts ...string) string {
+	var set []string
+	for _, p := range parts {
+		if p != "" {
+			set = append(set, p)
+		}
+	}
+	return cut(strings.Join(set, "; "), mostMessage)
+}
+
+// failure says why the change has failed, and the ways out.
+func (s *step) failure(bad []*target) string {
+	t := bad[0]
+	others := ""
+	if n := len(bad) - 1; n > 0 {
+		others = fmt.Sprintf("%d more failed", n)
+	}
+	skip := ""
+	if t.Row.Away {
+		skip = fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+	}
+	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip,
+		"change the object, or use hansectl rollout undo or hansectl rollout promote")
+}
+
+// report says what a failing cluster has reported.
+func (s *step) report(t *target) string {
+	if t.Row.Away {
+		return "the cluster does not answer"
+	}
+	late := ""
+	if !s.broken(t) {
+		late = fmt.Sprintf("not healthy within %.0f s", s.gate.timeout.Seconds())
+	}
+	var parts []string
+	for _, p := range []string{late, cmp.Or(t.Row.Reason, string(t.Row.Health)), t.Row.Message} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return cut(strings.Join(parts, ": "), mostReport)
+}
+
+// remarks names a cluster that keeps the wave in progress waiting, and a cluster that has failed without a stop.
+func (s *step) remarks() string {
+	held, left := "", ""
+	for t := range s.counted(s.at) {
+		switch {
+		case t.Holds != s.rollout.Revision:
+		case held == "" && t.Row.HeldByMember && !s.healthy(t) && s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)):
+			held = fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)
+		case left == "" && s.failing(t):
+			left = fmt.Sprintf("%s failed and is left out: %s", t.Cluster, s.report(t))
+		}
+	}
+	return join(held, left)
+}

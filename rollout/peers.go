@@ -1,0 +1,124 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Progress of one object, as the other objects of its placement see it.
+type Progress struct {
+	// Object as kind namespace/name.
+	Object string
+	// Began is the time at which its change began.
+	Began time.Time
+	// Passed is the number of waves that its change has passed.
+	Passed int
+	// Moving is true if a cluster has begun to change and has neither passed nor failed.
+	Moving bool
+	// Done is true if no change is in progress.
+	Done bool
+	// Failed is true if its change has failed, even if it was rolled back since.
+	Failed bool
+	// Revision that failed, or that its clusters get.
+	Revision int64
+	// Since is the time of the state: of the failure, if it has failed.
+	Since time.Time
+}
+
+// Peers answers questions about the objects of a placement but one. The zero value has no objects.
+type Peers struct {
+	all    *progresses
+	object string
+}
+
+// progresses is shared by the Peers of all objects.
+type progresses struct {
+	open   []Progress // not Done, by Began
+	least  []lowest   // least[i] is over open[:i+1]
+	moving map[string]bool
+	failed []Progress // the first two
+}
+
+// lowest has the object with the lowest number of passed waves, and the lowest number of the others.
+type lowest struct {
+	object        string
+	passed, other int
+}
+
+// many is more than the waves of any policy.
+const many = 1 << 30
+
+// NewPeers takes the progress of all objects of a placement. Without then leaves one of them out.
+func NewPeers(all []Progress) Peers {
+	p := &progresses{moving: map[string]bool{}}
+	for _, one := range all {
+		if !one.Done {
+			p.open = append(p.open, one)
+		}
+		if one.Moving {
+			p.moving[one.Object] = true
+		}
+		if one.Failed {
+			p.failed = append(p.failed, one)
+		}
+	}
+	slices.SortFunc(p.open, func(a, b Progress) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Object, b.Object)) })
+	slices.SortFunc(p.failed, func(a, b Progress) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Object, b.Object)) })
+	p.failed = slices.Clip(p.failed[:min(2, len(p.failed))])
+	low := lowest{passed: many, other: many}
+	for _, one := range p.open {
+		if one.Passed < low.passed {
+			low = lowest{object: one.Object, passed: one.Passed, other: low.passed}
+		} else {
+			low.other = min(low.other, one.Passed)
+		}
+		p.least = append(p.least, low)
+	}
+	return Peers{all: p}
+}
+
+// Without returns the objects but this one. It shares their progress.
+func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
+
+// LeastPassed returns the lowest number of waves that a change has passed which began until then. It is at most most.
+func (p Peers) LeastPassed(until time.Time, most int) int {
+	if p.all == nil {
+		return most
+	}
+	n := sort.Search(len(p.all.open), func(i int) bool { return p.all.open[i].Began.After(until) })
+	if n == 0 {
+		return most
+	}
+	low := p.all.least[n-1]
+	if low.object == p.object {
+		return min(low.other, most)
+	}
+	return min(low.passed, most)
+}
+
+// Moving returns the number of objects that are moving.
+func (p Peers) Moving() int {
+	if p.all == nil {
+		return 0
+	}
+	n := len(p.all.moving)
+	if p.all.moving[p.object] {
+		n--
+	}
+	return n
+}
+
+// Failed returns the object that failed first.
+func (p Peers) Failed() (first Progress, failed bool) {
+	if p.all == nil {
+		return Progress{}, false
+	}
+	for _, one := range p.all.failed {
+		if one.Object != p.object {
+			return one, true
+		}
+	}
+	return Progress{}, false
+}

@@ -1,0 +1,157 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// same reports whether both make the same copies.
+func same(a, b *hubv1.ObjectRevision) bool {
+	return a.Template == b.Template && a.Policies == b.Policies
+}
+
+// revision returns the entry of a number, or nil.
+func (s *step) revision(number int64) *hubv1.ObjectRevision {
+	i, found := slices.BinarySearchFunc(s.revisions, number, func(r hubv1.ObjectRevision, n int64) int { return cmp.Compare(r.Number, n) })
+	if !found {
+		return nil
+	}
+	return &s.revisions[i]
+}
+
+// proven reports whether the desired revision passed on all clusters before.
+func (s *step) proven() bool {
+	r := s.revision(s.rollout.Revision)
+	return r != nil && r.Passed
+}
+
+// identify gives the hub object as it is now a number. A change starts at the first wave. An older revision with the same
+// content gets the new number.
+func (s *step) identify() {
+	live := s.in.Live
+	if newest := s.revision(s.rollout.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
+		newest.Generation = live.Generation
+		return
+	}
+	live.Number, live.Time, live.Passed = s.highest()+1, s.stamp(), false
+	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
+		if !same(&r, &live) {
+			return false
+		}
+		live.Passed = live.Passed || r.Passed
+		s.renumber(r.Number, live.Number)
+		return true
+	})
+	s.revisions = append(s.revisions, live)
+	s.rollout.Newest = live.Number
+	if s.in.Before == nil {
+		s.rollout.Revision, s.rollout.Phase, s.rollout.Began = live.Number, hubv1.RolloutProgressing, s.stamp()
+		return
+	}
+	s.start(live.Number)
+}
+
+// start begins a change at the first wave.
+func (s *step) start(revision int64) {
+	r := &s.rollout
+	r.Revision, r.Failed, r.Began = revision, 0, s.stamp()
+	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
+}
+
+// highest returns the highest number in use.
+func (s *step) highest() int64 {
+	r := &s.rollout
+	n := max(r.Newest, r.Revision, r.Passed, r.Failed)
+	for i := range s.revisions {
+		n = max(n, s.revisions[i].Number)
+	}
+	for _, t := range s.targets {
+		n = max(n, t.Holds, t.Least, t.Row.Revision)
+	}
+	return n
+}
+
+// renumber gives clusters with the old number the new one. Their content stays.
+func (s *step) renumber(from, to int64) {
+	if s.rollout.Passed == from {
+		s.rollout.Passed = to
+	}
+	for _, t := range s.targets {
+		if t.Holds == from {
+			t.Holds = to
+		}
+		if t.Least == from {
+			t.Least = to
+		}
+	}
+}
+
+// undo follows the annotation of the object. Each value is followed once: a change of the object goes on from it.
+func (s *step) undo() {
+	r := &s.rollout
+	if s.in.Undo == r.Undone {
+		return
+	}
+	if s.in.Undo == "" {
+		r.Undone = ""
+		if r.Revision != r.Newest && r.Failed != r.Newest {
+			s.start(r.Newest)
+		}
+		return
+	}
+	number, ok := undoNumber(s.in.Undo)
+	switch {
+	case !ok:
+		s.note = fmt.Sprintf("annotation %s is not the number of a revision", hubv1.RolloutUndoAnnotation)
+	case s.revision(number) == nil:
+		s.note = fmt.Sprintf("cannot return to revision %d, which is gone: see hansectl rollout history", number)
+	default:
+		r.Undone = s.in.Undo
+		if number != r.Revision || r.Failed != 0 {
+			s.start(number)
+		}
+	}
+}
+
+// mostUndo bounds BindingRollout.Undone.
+const mostUndo = 64
+
+// undoNumber reads a number, with an optional time behind it: 3@2026-11-26T10:00:00Z asks for revision 3 a second time.
+func undoNumber(value string) (int64, bool) {
+	text, _, _ := strings.Cut(value, "@")
+	number, err := strconv.ParseInt(text, 10, 64)
+	return number, err == nil && number > 0 && len(value) <= mostUndo
+}
+
+// pruned returns the revisions in use, and the latest of the others up to the limit of the history.
+func (s *step) pruned() []hubv1.ObjectRevision {
+	r := &s.rollout
+	order := []int64{r.Revision, r.Newest, r.Passed}
+	for _, t := range s.targets {
+		order = append(order, t.Holds)
+	}
+	for _, t := range s.targets {
+		order = append(order, t.Least, t.Row.Revision)
+	}
+	history := int(ptr.Deref(s.in.Policy.RevisionHistoryLimit, 10))
+	for _, old := range slices.Backward(s.revisions) {
+		if history > 0 && !slices.Contains(order, old.Number) {
+			order = append(order, old.Number)
+			history--
+		}
+	}
+	keep := map[int64]bool{}
+	for _, n := range order {
+		if len(keep) < hubv1.MostRevisions && s.revision(n) != nil {
+			keep[n] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(s.revisions), func(r hubv1.ObjectRevision) bool { return !keep[r.Number] })
+}

@@ -1,0 +1,218 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Target is one cluster with a Present entry that counts. The caller leaves out Evicting and Absent entries, and the hub
+// itself.
+type Target struct {
+	Cluster string
+	// Wave is the index of the cluster's wave in Policy.Waves.
+	Wave int
+	// Holds is the revision that the entry names. 0: a new entry.
+	Holds int64
+	// Since is the time at which the cluster was told to hold its revision. Zero: it held no other revision before.
+	Since time.Time
+	// Least is the revision of the cluster that this cluster replaces. A replacement gets at least that revision. 0: it
+	// replaces none.
+	Least int64
+	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps the revision
+	// that it holds, and no wave waits for it.
+	Kept bool
+	Row  Row
+}
+
+// Row is the last report of a cluster. The zero value means that there is none.
+type Row struct {
+	// Revision that the report is about.
+	Revision int64
+	Applied  bool
+	Health   hubv1.Health
+	// Refused is true if the copy is not applied for a reason that the cluster will not end by itself.
+	Refused         bool
+	Reason, Message string
+	// Changed is the time at which applied, health or reason last changed.
+	Changed time.Time
+	// PassingSince is the time since which the copy is applied and healthy at its revision. Zero: it is not.
+	PassingSince time.Time
+	// Away is true if the cluster does not answer.
+	Away bool
+	// HeldByMember is true if an admin of the cluster has paused the copy.
+	HeldByMember bool
+	// Observes is true if health is about the content that was applied: the status has an observedGeneration, or the kind
+	// has no status. Otherwise the status may be older than the change, and healthy counts after minObservedSeconds.
+	Observes bool
+}
+
+// Input is all that Step looks at.
+type Input struct {
+	Policy *hubv1.RolloutPolicy
+	// Before is the stored state. Nil: the object has no revision yet.
+	Before *hubv1.BindingRollout
+	// Revisions of the binding.
+	Revisions []hubv1.ObjectRevision
+	// Live has Template, Policies and Generation of the hub object as it is now.
+	Live    hubv1.ObjectRevision
+	Targets []Target
+	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
+	Undo string
+	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
+	NeverBack bool
+	// Verbs are the annotations of the placement.
+	Verbs Verbs
+	// Peers are the other objects of the placement.
+	Peers Peers
+	Now   time.Time
+}
+
+// Result is the next state of a rollout.
+type Result struct {
+	// Revisions to store, by number: the ones in use and the latest of the others.
+	Revisions []hubv1.ObjectRevision
+	Rollout   hubv1.BindingRollout
+	// Holds has the revision of each target.
+	Holds map[string]int64
+	// Moved are the targets, by name, that change to another content now. The caller sets their revisionTime to Now.
+	Moved []string
+	// Progress is what peers need to know of this object.
+	Progress Progress
+	// Again is the time until the result may change without an event. 0: only an event changes it.
+	Again time.Duration
+}
+
+// Step returns the next state of the rollout of one object.
+func Step(in Input) Result {
+	s := newStep(in)
+	s.identify()
+	s.undo()
+	s.promote()
+	s.at = s.position()
+	s.place()
+	switch {
+	case s.baseline():
+		s.settle()
+	case s.promoted:
+		s.moveAll()
+	case s.at == len(s.waves):
+		s.complete()
+	case s.rollingBack():
+		s.rollBack()
+	default:
+		s.advance()
+	}
+	return s.result()
+}
+
+// step is one call of Step.
+type step struct {
+	in        Input
+	now       time.Time
+	waves     []hubv1.RolloutWave
+	gate      gate
+	rollout   hubv1.BindingRollout
+	revisions []hubv1.ObjectRevision // by number
+	targets   []*target              // by cluster
+	at        int                    // index of the wave in progress; len(waves) if none is
+	promoted  bool                   // a user has sent the newest revision to all clusters
+	note      string                 // what is wrong with the annotation of the object
+	wakeAt    time.Time
+}
+
+// target is a Target with the revision and the time that it has after this step.
+type target struct {
+	Target
+	moved bool
+}
+
+func newStep(in Input) *step {
+	s := &step{in: in, now: in.Now, waves: in.Policy.Waves, gate: newGate(in.Policy), revisions: slices.Clone(in.Revisions)}
+	if len(s.waves) == 0 {
+		s.waves = []hubv1.RolloutWave{{Name: "all"}}
+	}
+	if in.Before != nil {
+		s.rollout = *in.Before
+	}
+	slices.SortFunc(s.revisions, func(a, b hubv1.ObjectRevision) int { return cmp.Compare(a.Number, b.Number) })
+	for _, t := range in.Targets {
+		t.Wave = min(max(t.Wave, 0), len(s.waves)-1)
+		s.targets = append(s.targets, &target{Target: t})
+	}
+	slices.SortStableFunc(s.targets, func(a, b *target) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return s
+}
+
+// position returns the index of the wave in progress, and the number of waves if none is. A wave that the policy no
+// longer has means that the change starts again at the first one.
+func (s *step) position() int {
+	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
+		return len(s.waves)
+	}
+	return max(0, slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave }))
+}
+
+// baseline reports whether the first revision has not passed yet.
+func (s *step) baseline() bool {
+	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
+}
+
+// rollingBack reports whether the clusters return, or have returned, from a revision that has failed.
+func (s *step) rollingBack() bool {
+	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
+}
+
+// say sets the phase and its message.
+func (s *step) say(phase hubv1.RolloutPhase, message string) {
+	s.rollout.Phase, s.rollout.Message = phase, message
+}
+
+// stamp is the time of this step as the API stores it.
+func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
+
+// reached reports whether the time has come. If not, Step is called again then.
+func (s *step) reached(at time.Time) bool {
+	if !s.now.Before(at) {
+		return true
+	}
+	if s.wakeAt.IsZero() || at.Before(s.wakeAt) {
+		s.wakeAt = at
+	}
+	return false
+}
+
+func (s *step) result() Result {
+	r := &s.rollout
+	r.Wave = ""
+	if s.at < len(s.waves) {
+		r.Wave = s.waves[s.at].Name
+	}
+	if before := s.in.Before; before == nil || before.Wave != r.Wave || before.Phase != r.Phase {
+		r.Since = s.stamp()
+	}
+	r.Message = join(s.note, r.Message)
+	out := Result{Rollout: *r, Holds: map[string]int64{}, Progress: s.progress(), Revisions: s.pruned()}
+	for _, t := range s.targets {
+		out.Holds[t.Cluster] = t.Holds
+		if t.moved {
+			out.Moved = append(out.Moved, t.Cluster)
+		}
+	}
+	if !s.wakeAt.IsZero() {
+		out.Again = s.wakeAt.Sub(s.now)
+	}
+	return out
+}
+
+func (s *step) progress() Progress {
+	r := &s.rollout
+	return Progress{
+		Object: s.in.Peers.object, Began: r.Began.Time, Passed: s.at, Moving: s.moving(), Done: s.at == len(s.waves),
+		Failed: r.Failed != 0 && r.Phase != hubv1.RolloutComplete, Revision: cmp.Or(r.Failed, r.Revision), Since: r.Since.Time,
+	}
+}

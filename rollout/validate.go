@@ -1,0 +1,62 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Validate returns the faults of a policy that its schema cannot tell, and warnings. Expressions are not checked here.
+func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, warnings []string) {
+	waves := path.Child("waves")
+	owner := map[string]string{}
+	for i, w := range p.Waves {
+		clusters, last := waves.Index(i).Child("clusters"), i == len(p.Waves)-1
+		if w.Clusters == nil {
+			if !last {
+				errs = append(errs, field.Required(clusters, "only the last wave takes all other clusters: the waves behind this one would be empty"))
+			}
+			continue
+		}
+		if w.Clusters.LabelSelector != nil {
+			errs = append(errs, metav1validation.ValidateLabelSelector(w.Clusters.LabelSelector,
+				metav1validation.LabelSelectorValidationOptions{}, clusters.Child("labelSelector"))...)
+		}
+		for j, name := range w.Clusters.Names {
+			if first, taken := owner[name]; taken {
+				warnings = append(warnings, fmt.Sprintf("%s: cluster %s belongs to wave %s, which names it first", clusters.Child("names").Index(j), name, first))
+				continue
+			}
+			owner[name] = w.Name
+		}
+		if last {
+			warnings = append(warnings, fmt.Sprintf("%s: clusters that no wave selects belong to wave %s, too", clusters, w.Name))
+		}
+	}
+	for i, w := range p.Windows {
+		errs = append(errs, validateWindow(w, path.Child("windows").Index(i))...)
+	}
+	return errs, warnings
+}
+
+// A schedule of cron has no year. So a schedule that never fires in the five years from here, with a leap year in them,
+// never fires.
+var anyTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func validateWindow(w hubv1.RolloutWindow, path *field.Path) (errs field.ErrorList) {
+	fields, err := parseSchedule(w.Schedule)
+	switch {
+	case err != nil:
+		errs = append(errs, field.Invalid(path.Child("schedule"), w.Schedule, err.Error()))
+	case fields.Next(anyTime).IsZero():
+		errs = append(errs, field.Invalid(path.Child("schedule"), w.Schedule, "the schedule never fires"))
+	}
+	if _, err := parseZone(w.TimeZone); err != nil {
+		errs = append(errs, field.Invalid(path.Child("timeZone"), w.TimeZone, err.Error()))
+	}
+	return errs
+}

@@ -1,0 +1,74 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Verbs are what users ask of the rollouts of a placement, by its annotations. A verb with a time is for changes that
+// began before that time.
+type Verbs struct {
+	// Pause is true if no more clusters begin to change.
+	Pause bool
+	// Promote is the time at which a user sent all changes to all clusters, and Reason why. Zero: no user did.
+	Promote time.Time
+	Reason  string
+
+	approved, skipped map[string]time.Time
+}
+
+// Approved returns the time at which a user approved the wave, zero if none did.
+func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
+
+// Skipped returns the time at which a user left the cluster out, zero if none did.
+func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
+
+// ParseVerbs reads the annotations of a placement. Each error names an annotation. A value with an error is ignored, and
+// the other values count.
+func ParseVerbs(annotations map[string]string) (Verbs, []error) {
+	var v Verbs
+	var errs []error
+	switch value := annotations[hubv1.RolloutPauseAnnotation]; value {
+	case "true":
+		v.Pause = true
+	case "", "false":
+	default:
+		errs = append(errs, fmt.Errorf(`annotation %s: %q is neither "true" nor "false"`, hubv1.RolloutPauseAnnotation, value))
+	}
+	v.approved, errs = parseTimes(annotations, hubv1.RolloutApproveAnnotation, errs)
+	v.skipped, errs = parseTimes(annotations, hubv1.RolloutSkipAnnotation, errs)
+	if value := strings.TrimSpace(annotations[hubv1.RolloutPromoteAnnotation]); value != "" {
+		text, reason, _ := strings.Cut(value, " ")
+		at, err := time.Parse(time.RFC3339, text)
+		switch reason = strings.TrimSpace(reason); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not an RFC 3339 time", hubv1.RolloutPromoteAnnotation, text))
+		case reason == "":
+			errs = append(errs, fmt.Errorf("annotation %s: a reason must follow the time", hubv1.RolloutPromoteAnnotation))
+		default:
+			v.Promote, v.Reason = at, reason
+		}
+	}
+	return v, errs
+}
+
+// parseTimes reads a list of name@time. The latest time of a name counts.
+func parseTimes(annotations map[string]string, annotation string, errs []error) (map[string]time.Time, []error) {
+	times := map[string]time.Time{}
+	for item := range strings.SplitSeq(annotations[annotation], ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		name, text, _ := strings.Cut(item, "@")
+		at, err := time.Parse(time.RFC3339, text)
+		if name == "" || err != nil {
+			errs = append(errs, fmt.Errorf("annotation %s: %q is not a name, @ and an RFC 3339 time", annotation, item))
+			continue
+		}
+		times[name] = latest(times[name], at)
+	}
+	return times, errs
+}

@@ -1,0 +1,365 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// members are the targets of a wave, by name.
+func (s *step) members(w int) iter.Seq[*target] {
+	return func(yield func(*target) bool) {
+		for _, t := range s.targets {
+			if t.Wave == w && !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// counted are the members for which the wave waits.
+func (s *step) counted(w int) iter.Seq[*target] {
+	return func(yield func(*target) bool) {
+		for t := range s.members(w) {
+			if s.counts(t) && !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// move gives the cluster the desired revision.
+func (s *step) move(t *target) {
+	if t.Holds != s.rollout.Revision {
+		t.Holds, t.Since, t.moved = s.rollout.Revision, s.now, true
+	}
+}
+
+// place gives new targets their first revision.
+func (s *step) place() {
+	first := map[*target]int64{}
+	for _, t := range s.targets {
+		if t.Holds == 0 {
+			first[t] = s.first(t)
+		}
+	}
+	for t, number := range first {
+		t.Holds = number
+	}
+}
+
+// first returns the revision of a new target: the desired one if its wave has passed, otherwise an older one. A new target
+// of the wave in progress then changes when its turn comes.
+func (s *step) first(t *target) int64 {
+	if t.Wave < s.at || s.promoted || s.rollingBack() {
+		return s.rollout.Revision
+	}
+	var inWave, most int64
+	counts := map[int64]int{}
+	for _, other := range s.targets {
+		n := other.Holds
+		if n == 0 || other.Kept || s.revision(n) == nil {
+			continue
+		}
+		if other.Wave == t.Wave && n != s.rollout.Revision {
+			inWave = max(inWave, n)
+		}
+		counts[n]++
+		if c := cmp.Compare(counts[n], counts[most]); c > 0 || c == 0 && n > most {
+			most = n
+		}
+	}
+	number := cmp.Or(inWave, s.rollout.Passed, most, s.rollout.Revision)
+	if s.revision(t.Least) != nil {
+		number = max(number, t.Least)
+	}
+	return number
+}
+
+// settle brings the first revision to all clusters.
+func (s *step) settle() {
+	passes := true
+	for _, t := range s.targets {
+		if t.Kept {
+			continue
+		}
+		s.move(t)
+		if _, ok := s.passing(t); !ok && !t.Row.Away {
+			passes = false
+		}
+	}
+	if passes {
+		s.complete()
+		return
+	}
+	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
+}
+
+// promote goes to the newest revision if a user asks to send it to all clusters at once.
+func (s *step) promote() {
+	r := &s.rollout
+	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
+		return
+	}
+	r.Revision, r.Failed = r.Newest, 0
+	r.Wave, r.Phase = s.waves[len(s.waves)-1].Name, hubv1.RolloutProgressing
+	s.promoted = true
+}
+
+// moveAll carries a promotion out.
+func (s *step) moveAll() {
+	for _, t := range s.targets {
+		if !t.Kept {
+			s.move(t)
+		}
+	}
+	passes := true
+	for w := range s.waves {
+		passes = s.judge(w) != changes && passes
+	}
+	if passes {
+		s.complete()
+		return
+	}
+	s.at = len(s.waves) - 1
+	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
+}
+
+// advance goes on with a change: past the waves that have passed, and to more clusters of the next one.
+func (s *step) advance() {
+	for {
+		if bad := s.failures(); len(bad) > 0 {
+			s.fail(bad)
+			return
+		}
+		if s.judge(s.at) != passed {
+			break
+		}
+		if s.at++; s.at == len(s.waves) {
+			s.rollout.Failed = 0
+			s.complete()
+			return
+		}
+	}
+	s.rollout.Failed = 0
+	s.catchUp()
+	s.change()
+}
+
+// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters that do not count get it at
+// once. The others were resumed or came from another wave: they wait for the end of a pause and for a window.
+func (s *step) catchUp() {
+	for _, t := range s.targets {
+		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
+			continue
+		}
+		if !s.counts(t) || !s.in.Verbs.Pause && s.open() {
+			s.move(t)
+		}
+	}
+}
+
+// complete ends the change: all waves have passed, or all clusters have returned.
+func (s *step) complete() {
+	r := &s.rollout
+	s.at = len(s.waves)
+	r.Passed = r.Revision
+	if entry := s.revision(r.Revision); entry != nil {
+		entry.Passed = true
+	}
+	s.catchUp()
+	switch {
+	case r.Revision == r.Newest:
+		s.say(hubv1.RolloutComplete, "")
+	case r.Failed != 0:
+		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d: revision %d failed", r.Revision, r.Failed))
+	default:
+		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d, as annotation %s asks", r.Revision, hubv1.RolloutUndoAnnotation))
+	}
+}
+
+// change lets clusters of the wave in progress begin, within its limits.
+func (s *step) change() {
+	var waiting []*target
+	changing, free := 0, s.limit(s.at)
+	for t := range s.counted(s.at) {
+		switch {
+		case t.Holds != s.rollout.Revision:
+			waiting = append(waiting, t)
+		case s.changing(t):
+			changing++
+		}
+	}
+	waiting = waiting[:min(len(waiting), max(0, free-changing))]
+	var phase hubv1.RolloutPhase
+	var message string
+	if len(waiting) > 0 {
+		if phase, message = s.blocked(); phase == "" {
+			for _, t := range waiting {
+				s.move(t)
+			}
+			changing += len(waiting)
+		}
+	}
+	switch {
+	case s.in.Verbs.Pause:
+		s.say(hubv1.RolloutPaused, pausedMessage)
+	case changing > 0:
+		s.say(hubv1.RolloutProgressing, s.remarks())
+	case phase != "":
+		s.say(phase, message)
+	default:
+		w := s.waves[s.at]
+		s.say(hubv1.RolloutSoaking, fmt.Sprintf("wave %s must stay healthy for %d s", w.Name, w.SoakSeconds))
+	}
+}
+
+const pausedMessage = "a user has paused the rollouts: hansectl rollout resume PLACEMENT"
+
+// limit returns how many clusters of the wave may change at a time.
+func (s *step) limit(w int) int {
+	n := 0
+	for range s.counted(w) {
+		n++
+	}
+	most := s.waves[w].MaxConcurrent
+	if most == nil {
+		return n
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(most, n, true)
+	if err != nil {
+		return 1
+	}
+	return max(1, scaled)
+}
+
+// blocked returns the phase and message of what keeps the clusters of the wave in progress from beginning. The phase is
+// empty if nothing does.
+func (s *step) blocked() (hubv1.RolloutPhase, string) {
+	w, peers := s.waves[s.at], s.in.Peers
+	if s.in.Verbs.Pause {
+		return hubv1.RolloutPaused, pausedMessage
+	}
+	if p, failed := peers.Failed(); failed {
+		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("revision %d of %s failed, which stops the placement", p.Revision, p.Object)
+	}
+	if s.at > 0 && !s.entered() {
+		settled := s.rollout.Began.Add(seconds(ptr.Deref(s.in.Policy.SettleSeconds, 5)))
+		if !s.reached(settled) || peers.LeastPassed(settled, s.at) < s.at {
+			return hubv1.RolloutWaitingForOthers,
+				fmt.Sprintf("wave %s waits until all objects that changed together have passed wave %s", w.Name, s.waves[s.at-1].Name)
+		}
+	}
+	if w.Approval == hubv1.ApprovalManual && !s.proven() && !s.covers(s.in.Verbs.Approved(w.Name)) {
+		return hubv1.RolloutWaitingForApproval, fmt.Sprintf("wave %s waits for approval: hansectl rollout approve PLACEMENT %s", w.Name, w.Name)
+	}
+	if most := s.in.Policy.MaxObjectsMoving; most != nil && !s.moving() && peers.Moving() >= int(*most) {
+		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("wave %s waits until fewer than %d objects are moving", w.Name, *most)
+	}
+	if !s.open() {
+		return hubv1.RolloutWaitingForWindow, fmt.Sprintf("wave %s waits until a window opens", w.Name)
+	}
+	return "", ""
+}
+
+// entered reports whether a cluster of the wave in progress has begun.
+func (s *step) entered() bool {
+	for t := range s.members(s.at) {
+		if s.began(t) && !t.moved {
+			return true
+		}
+	}
+	return false
+}
+
+// open reports whether a window is open. If none is, Step is called again when one opens.
+func (s *step) open() bool {
+	open, next := nextWindow(s.in.Policy.Windows, s.now)
+	if !open && !next.IsZero() {
+		s.reached(next)
+	}
+	return open
+}
+
+// fail stops the change, or starts a rollback.
+func (s *step) fail(bad []*target) {
+	r := &s.rollout
+	r.Failed = r.Revision
+	back := s.in.Policy.OnFailure == hubv1.FailureRollback && !s.in.NeverBack
+	if back && r.Passed != r.Revision && s.revision(r.Passed) != nil {
+		r.Revision = r.Passed
+		s.rollBack()
+		return
+	}
+	s.say(hubv1.RolloutFailed, s.failure(bad))
+}
+
+// rollBack returns the clusters to the last revision that passed: the ones of the wave in progress first, then the ones of
+// earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
+func (s *step) rollBack() {
+	if s.in.Verbs.Pause {
+		s.say(hubv1.RolloutPaused, pausedMessage)
+		return
+	}
+	if bad := s.failures(); len(bad) > 0 {
+		s.say(hubv1.RolloutFailed, s.failure(bad))
+		return
+	}
+	var order []int
+	for w := range s.waves {
+		order = append(order, w)
+	}
+	slices.Reverse(order[:s.at+1])
+	for _, w := range order {
+		if !s.moveBack(w) {
+			s.at = w
+			break
+		}
+	}
+	if s.returned() {
+		s.complete()
+		return
+	}
+	s.say(hubv1.RolloutRollingBack, fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision))
+}
+
+// moveBack returns clusters of one wave, within its limit. It reports whether all of them were told.
+func (s *step) moveBack(w int) bool {
+	free := s.limit(w)
+	for t := range s.members(w) {
+		if s.changing(t) {
+			free--
+		}
+	}
+	all := true
+	for t := range s.members(w) {
+		switch {
+		case t.Kept || t.Holds == s.rollout.Revision:
+		case !s.counts(t):
+			s.move(t)
+		case free > 0:
+			s.move(t)
+			free--
+		default:
+			all = false
+		}
+	}
+	return all
+}
+
+// returned reports whether all clusters have the desired revision again.
+func (s *step) returned() bool {
+	all := true
+	for _, t := range s.targets {
+		if s.counts(t) && (t.Holds != s.rollout.Revision || s.changing(t)) {
+			all = false
+		}
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // The image of the hub has no time zones, and all replicas must agree on them.
+
+	"github.com/robfig/cron/v3"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var errTimeZoneInSchedule = errors.New("set timeZone: a schedule has no time zone")
+
+// schedule is a parsed RolloutWindow.
+type schedule struct {
+	cron     cron.Schedule
+	zone     *time.Location
+	duration time.Duration
+}
+
+// after returns the first opening after a time, zero if there is none within five years.
+func (s schedule) after(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
+
+// parseSchedule reads the five fields of cron. Names such as @daily are refused.
+func parseSchedule(text string) (cron.Schedule, error) {
+	if strings.Contains(text, "=") {
+		return nil, errTimeZoneInSchedule
+	}
+	return cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
+}
+
+func parseZone(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, fmt.Errorf("%s is no time zone of the IANA database", name)
+	}
+	return time.LoadLocation(name)
+}
+
+func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
+	fields, err := parseSchedule(w.Schedule)
+	if err != nil {
+		return schedule{}, err
+	}
+	zone, err := parseZone(w.TimeZone)
+	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
+}
+
+// nextWindow reports whether a window is open, and otherwise when the next one opens: zero if none does. Without windows
+// it is always open. A window that cannot be read never opens, so that a bad edit starts nothing.
+func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
+	if len(windows) == 0 {
+		return true, time.Time{}
+	}
+	for _, w := range windows {
+		s, err := parseWindow(w)
+		if err != nil {
+			continue
+		}
+		opens := s.after(now.Add(-s.duration))
+		switch {
+		case opens.IsZero():
+		case !opens.After(now):
+			return true, time.Time{}
+		case next.IsZero() || opens.Before(next):
+			next = opens
+		}
+	}
+	return false, next
+}
