@@ -121,8 +121,8 @@ func digest(key canonical.Key, content any) string {
 	return hex.EncodeToString(key.Sum(sum[:])[:16])
 }
 
-// pack returns a part of a revision as it is stored.
-func pack(digest string, content any) (Payload, error) {
+// Pack returns a part of a revision as it is stored. The error may be ErrPayloadTooLarge.
+func Pack(digest string, content any) (Payload, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	_, err := w.Write(canonical.Bytes(content))

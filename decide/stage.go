@@ -30,8 +30,12 @@ type Staging struct {
 // targets hold the newest state.
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
-	if in.Staging == nil || policy == nil {
+	switch {
+	case policy == nil, in.Staging == nil && in.Spec().Rollout == nil:
 		unstage(p.Spec)
+		return nil
+	case in.Staging == nil: // a replay or a simulation
+		in.hold(p.Spec, rollout.Result{Revisions: in.Spec().Revisions, Rollout: *in.Spec().Rollout}, metav1.Time{})
 		return nil
 	}
 	inputs, err := InputsOf(in.Object.Template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec().Apply, in.Staging.Denied)
@@ -78,7 +82,7 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 			return
 		}
 		var p Payload
-		p, err = pack(digest, content)
+		p, err = Pack(digest, content)
 		out = append(out, p)
 	}
 	add(template, live.Template, inputs.Template.Object)
@@ -183,7 +187,7 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	if row.LastTransitionTime != nil {
 		out.Changed = row.LastTransitionTime.Time
 	}
-	if row.PassingSince != nil && !row.PassingSince.Time.Before(t.Since) {
+	if row.PassingSince != nil {
 		out.PassingSince = row.PassingSince.Time
 	}
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
@@ -191,6 +195,17 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	}
 	out.Observes = row.Observed == nil || bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
 	return out
+}
+
+// held returns the revision of a Present target. The step says nothing of the hub itself, and nothing in a replay.
+func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
+	switch held := step.Holds[cluster]; {
+	case held != 0:
+		return held
+	case in.Staging == nil && before != nil && before.Revision != 0:
+		return before.Revision
+	}
+	return step.Rollout.Revision
 }
 
 // hold writes the result of a step into the entries.
@@ -213,12 +228,9 @@ func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Ti
 			}
 			continue
 		}
-		if e.Revision = step.Holds[e.Name]; e.Revision == 0 {
-			e.Revision = step.Rollout.Newest // the hub itself
-		}
-		e.RevisionTime = nil
+		e.Revision, e.RevisionTime = in.held(before, step, e.Name), nil
 		switch {
-		case moved[e.Name], before == nil && in.Spec().Rollout != nil:
+		case moved[e.Name], before == nil && in.Spec().Rollout != nil && !now.IsZero():
 			e.RevisionTime = &now
 		case before != nil:
 			e.RevisionTime = before.RevisionTime

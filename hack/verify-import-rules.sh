@@ -50,6 +50,7 @@ breaches=(
 	"hub/changes      $hanse/hub/catalog"
 	"hub/pace         $hanse/hub/scopes"
 	"hub/epochs       $hanse/hub/dispatch"
+	"hub/revisions    $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"
 	"hub/identity     $hanse/hub/membership"
 	"hub/shard        $hanse/hub/membership"

@@ -38,6 +38,7 @@ func (p *parts) followPolicies() {
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.scheduler.BindingChanged)
 	bindings.On(changes.All, p.policies.BindingChanged)
+	bindings.On(changes.Deleted|changes.Spec, p.revisions.BindingChanged)
 	if p.protection != nil {
 		bindings.On(changes.All, p.protection.BindingChanged)
 	}

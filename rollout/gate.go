@@ -58,14 +58,19 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	if !s.healthy(t) {
 		return time.Time{}, false
 	}
-	since = latest(t.Row.PassingSince, t.Since)
-	switch {
-	case t.Row.PassingSince.Before(t.Since):
-		return since, s.reached(since.Add(max(s.gate.observed, doubt)))
-	case !t.Row.Observes:
-		return since, s.reached(since.Add(s.gate.observed))
+	passing := t.Row.PassingSince
+	var wait time.Duration
+	if !t.Row.Observes {
+		wait = s.gate.observed
 	}
-	return since, true
+	switch passing.Compare(t.Since) {
+	case -1:
+		wait = max(s.gate.observed, doubt)
+	case 0: // Stored times have seconds, so the report may be older.
+		wait = max(wait, time.Second)
+	}
+	since = latest(passing, t.Since)
+	return since, s.reached(since.Add(wait))
 }
 
 // failing reports whether the cluster has failed at the desired revision.
@@ -134,36 +139,49 @@ func (s *step) moving() bool {
 // failures returns the clusters that stop the change: the ones of the first wave with more failures than it allows. A
 // change that has failed goes on when its clusters pass after all, so the ones that have not passed count then, too.
 func (s *step) failures() []*target {
-	failed, waves := s.rollout.Failed == s.rollout.Revision, s.at+1
+	waves := s.at + 1
 	if s.rollingBack() {
 		waves = len(s.waves)
 	}
-	var first []*target
+	var failed, waiting []*target
 	for w := range waves {
-		var bad, open []*target
-		for t := range s.counted(w) {
-			switch _, passed := s.passing(t); {
-			case s.rollingBack() && !s.began(t):
-			case s.failing(t):
-				bad = append(bad, t)
-			case failed && t.Holds == s.rollout.Revision && !passed && !t.Row.HeldByMember:
-				open = append(open, t)
+		bad, open := s.unwell(w)
+		switch most := int(s.waves[w].MaxFailures); {
+		case failed == nil && len(bad) > most:
+			failed = bad
+		case waiting == nil && len(bad)+len(open) > most && s.rollout.Failed == s.rollout.Revision:
+			if waiting = bad; len(bad) == 0 {
+				waiting = open
 			}
 		}
-		if bad = append(bad, open...); first == nil && len(bad) > int(s.waves[w].MaxFailures) {
-			first = bad
+	}
+	if failed == nil {
+		return waiting
+	}
+	return failed
+}
+
+// unwell returns the clusters of a wave that have failed at the desired revision, and the ones that have not passed yet.
+func (s *step) unwell(w int) (failed, open []*target) {
+	for t := range s.counted(w) {
+		switch _, passed := s.passing(t); {
+		case passed || t.Holds != s.rollout.Revision || s.rollingBack() && !s.began(t):
+		case s.failing(t):
+			failed = append(failed, t)
+		case !t.Row.HeldByMember:
+			open = append(open, t)
 		}
 	}
-	return first
+	return failed, open
 }
 
 // verdict is the state of a wave.
 type verdict int
 
 const (
-	changes verdict = iota
-	soaks
-	passed
+	waveChanges verdict = iota
+	waveSoaks
+	wavePassed
 )
 
 // judge returns the state of a wave.
@@ -183,9 +201,9 @@ func (s *step) judge(w int) verdict {
 	}
 	switch {
 	case open || failures > int(s.waves[w].MaxFailures):
-		return changes
+		return waveChanges
 	case s.proven() || s.reached(since.Add(seconds(s.waves[w].SoakSeconds))):
-		return passed
+		return wavePassed
 	}
-	return soaks
+	return waveSoaks
 }

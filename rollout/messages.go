@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,12 +22,7 @@ func cut(text string, most int) string {
 
 // join puts the parts that are set together, within the bound of a message.
 func join(parts ...string) string {
-	var set []string
-	for _, p := range parts {
-		if p != "" {
-			set = append(set, p)
-		}
-	}
+	set := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
@@ -50,16 +46,15 @@ func (s *step) report(t *target) string {
 	if t.Row.Away {
 		return "the cluster does not answer"
 	}
-	late := ""
-	if !s.broken(t) {
-		late = fmt.Sprintf("not healthy within %.0f s", s.gate.timeout.Seconds())
+	late := fmt.Sprintf("not healthy within %.0f s", s.gate.timeout.Seconds())
+	parts := []string{late, cmp.Or(t.Row.Reason, string(t.Row.Health)), t.Row.Message}
+	switch {
+	case s.broken(t):
+		parts = parts[1:]
+	case t.Row.Revision != s.rollout.Revision:
+		parts = []string{late, fmt.Sprintf("it has not reported revision %d", s.rollout.Revision)}
 	}
-	var parts []string
-	for _, p := range []string{late, cmp.Or(t.Row.Reason, string(t.Row.Health)), t.Row.Message} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return cut(strings.Join(parts, ": "), mostReport)
 }
 

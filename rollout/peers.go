@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Progress of one object, as the other objects of its placement see it.
@@ -82,7 +84,8 @@ func NewPeers(all []Progress) Peers {
 // Without returns the objects but this one. It shares their progress.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of waves that a change has passed which began until then. It is at most most.
+// LeastPassed returns the lowest number of waves that the changes have passed which began until a time. It is bounded by
+// most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -121,4 +124,13 @@ func (p Peers) Failed() (first Progress, failed bool) {
 		}
 	}
 	return Progress{}, false
+}
+
+// ProgressOf returns the progress of an object by the state that its binding stores.
+func ProgressOf(p *hubv1.RolloutPolicy, stored *hubv1.BindingRollout) Progress {
+	s := newStep(Input{Policy: p, Before: stored})
+	s.at = s.position()
+	progress := s.progress()
+	progress.Moving = !progress.Done && (stored.Phase == hubv1.RolloutProgressing || stored.Phase == hubv1.RolloutRollingBack)
+	return progress
 }

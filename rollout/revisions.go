@@ -138,7 +138,7 @@ func (s *step) pruned() []hubv1.ObjectRevision {
 		order = append(order, t.Holds)
 	}
 	for _, t := range s.targets {
-		order = append(order, t.Least, t.Row.Revision)
+		order = append(order, t.Row.Revision)
 	}
 	history := int(ptr.Deref(s.in.Policy.RevisionHistoryLimit, 10))
 	for _, old := range slices.Backward(s.revisions) {

@@ -97,7 +97,7 @@ func Step(in Input) Result {
 	s.place()
 	switch {
 	case s.baseline():
-		s.settle()
+		s.establish()
 	case s.promoted:
 		s.moveAll()
 	case s.at == len(s.waves):

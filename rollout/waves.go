@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -37,7 +38,7 @@ func (s *step) counted(w int) iter.Seq[*target] {
 // move gives the cluster the desired revision.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
-		t.Holds, t.Since, t.moved = s.rollout.Revision, s.now, true
+		t.Holds, t.Since, t.moved = s.rollout.Revision, s.stamp().Time, true
 	}
 }
 
@@ -82,8 +83,8 @@ func (s *step) first(t *target) int64 {
 	return number
 }
 
-// settle brings the first revision to all clusters.
-func (s *step) settle() {
+// establish brings the first revision to all clusters.
+func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
 		if t.Kept {
@@ -121,7 +122,7 @@ func (s *step) moveAll() {
 	}
 	passes := true
 	for w := range s.waves {
-		passes = s.judge(w) != changes && passes
+		passes = s.judge(w) != waveChanges && passes
 	}
 	if passes {
 		s.complete()
@@ -138,7 +139,7 @@ func (s *step) advance() {
 			s.fail(bad)
 			return
 		}
-		if s.judge(s.at) != passed {
+		if s.judge(s.at) != wavePassed {
 			break
 		}
 		if s.at++; s.at == len(s.waves) {
@@ -159,7 +160,11 @@ func (s *step) catchUp() {
 		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
 			continue
 		}
-		if !s.counts(t) || !s.in.Verbs.Pause && s.open() {
+		open := !s.counts(t)
+		if !open && !s.in.Verbs.Pause {
+			open, _ = s.open()
+		}
+		if open {
 			s.move(t)
 		}
 	}
@@ -247,7 +252,7 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 		return hubv1.RolloutPaused, pausedMessage
 	}
 	if p, failed := peers.Failed(); failed {
-		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("revision %d of %s failed, which stops the placement", p.Revision, p.Object)
+		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("revision %d of %s failed, which stops the placement: change that object or use hansectl rollout undo", p.Revision, p.Object)
 	}
 	if s.at > 0 && !s.entered() {
 		settled := s.rollout.Began.Add(seconds(ptr.Deref(s.in.Policy.SettleSeconds, 5)))
@@ -262,10 +267,14 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	if most := s.in.Policy.MaxObjectsMoving; most != nil && !s.moving() && peers.Moving() >= int(*most) {
 		return hubv1.RolloutWaitingForOthers, fmt.Sprintf("wave %s waits until fewer than %d objects are moving", w.Name, *most)
 	}
-	if !s.open() {
-		return hubv1.RolloutWaitingForWindow, fmt.Sprintf("wave %s waits until a window opens", w.Name)
+	switch open, next := s.open(); {
+	case open:
+		return "", ""
+	case next.IsZero():
+		return hubv1.RolloutWaitingForWindow, fmt.Sprintf("wave %s waits for a window, and none ever opens: correct the windows of the placement", w.Name)
+	default:
+		return hubv1.RolloutWaitingForWindow, fmt.Sprintf("wave %s waits for the window that opens at %s", w.Name, next.Format(time.RFC3339))
 	}
-	return "", ""
 }
 
 // entered reports whether a cluster of the wave in progress has begun.
@@ -278,13 +287,12 @@ func (s *step) entered() bool {
 	return false
 }
 
-// open reports whether a window is open. If none is, Step is called again when one opens.
-func (s *step) open() bool {
-	open, next := nextWindow(s.in.Policy.Windows, s.now)
-	if !open && !next.IsZero() {
+// open reports whether a window is open. If none is, next is when one opens, and Step is called again then.
+func (s *step) open() (open bool, next time.Time) {
+	if open, next = nextWindow(s.in.Policy.Windows, s.now); !next.IsZero() {
 		s.reached(next)
 	}
-	return open
+	return open, next
 }
 
 // fail stops the change, or starts a rollback.

@@ -83,7 +83,7 @@ type RolloutWave struct {
 	// rounded up. At least one cluster changes. Unset: all clusters of the wave.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxConcurrent is a number from 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 
 	// maxFailures is the number of clusters of the wave that may fail without a stop of the change. 0 to 2000, default 0.

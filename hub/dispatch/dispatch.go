@@ -219,9 +219,13 @@ func (d *Dispatcher) queue(cluster string) *queue {
 }
 
 func (d *Dispatcher) wakeBinding(b hubv1.BindingObject, priority int) {
+	d.wakeTargets(b, priority, func(*hubv1.BindingTarget) bool { return true })
+}
+
+func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func(*hubv1.BindingTarget) bool) {
 	key, targets := client.ObjectKeyFromObject(b), b.BindingSpec().Clusters
 	for i := range targets {
-		if q := d.queue(targets[i].Name); q != nil {
+		if q := d.queue(targets[i].Name); q != nil && which(&targets[i]) {
 			q.gate.add(due{key, priority + classFor(b, &targets[i])})
 		}
 	}

@@ -18,7 +18,7 @@ func TestARecordIsPackedWhole(t *testing.T) {
 	want := record{
 		last: member.Outcome{
 			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h",
-			Digest: "d", HubGeneration: 3, HubContent: 4, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
+			Digest: "d", HubGeneration: 3, HubRevision: 9, HubContent: 4, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
 		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},
 		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,12 +19,36 @@ import (
 
 // BindingChanged is told of a binding whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
+	if c.Before != nil && c.After != nil && staged(c.Before.BindingSpec(), c.After.BindingSpec()) {
+		d.wakeTargets(c.After, normalPriority, func(t *hubv1.BindingTarget) bool {
+			before := c.Before.BindingSpec().Target(t.Name)
+			return before == nil || !equality.Semantic.DeepEqual(before, t)
+		})
+		return
+	}
 	if c.Before != nil {
 		d.wakeBinding(c.Before, normalPriority) // also the targets that are gone from it, to drop what is remembered
 	}
 	if c.After != nil {
 		d.wakeBinding(c.After, priorityOf(c.Initial))
 	}
+}
+
+// staged reports whether a rollout took a step and nothing else of the decision changed: then only the clusters whose
+// entries changed have work.
+func staged(before, after *hubv1.BindingSpec) bool {
+	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
+		return false
+	}
+	for _, r := range after.Revisions {
+		if was := before.Revision(r.Number); was != nil && was.Generation != r.Generation {
+			return false // rows tell the generation
+		}
+	}
+	b, a := *before, *after
+	b.Clusters, b.Revisions, b.Rollout = nil, nil, nil
+	a.Clusters, a.Revisions, a.Rollout = nil, nil, nil
+	return equality.Semantic.DeepEqual(b, a)
 }
 
 // OverridePolicyChanged is told of an override policy whose spec changed.

@@ -31,7 +31,7 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 		if of == nil || of.Phase == hubv1.RolloutComplete {
 			continue
 		}
-		if of.Phase == hubv1.RolloutFailed && (out.Stopped == nil || of.Since.Before(&out.Stopped.Since)) {
+		if of.Failed != 0 && (out.Stopped == nil || of.Since.Before(&out.Stopped.Since)) {
 			out.Stopped = &hubv1.RolloutStop{Object: nameOf(b), Revision: of.Failed, Since: of.Since}
 			out.Phase, out.Message = of.Phase, bounded(nameOf(b)+": "+of.Message)
 		}
@@ -83,7 +83,7 @@ func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 		c.Reason = hubv1.ReasonRolledBack
 	case n.Pending > 0:
 		c.Reason = hubv1.ReasonBaselinePending
-		c.Message = fmt.Sprintf("%d objects have no revision yet; until then, their changes go to all clusters at once", n.Pending)
+		c.Message = fmt.Sprintf("objects without a revision: %d; until they have one, their changes go to all clusters at once", n.Pending)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, hubv1.ReasonRolloutComplete
 	}

@@ -5,13 +5,14 @@
 //
 //   - Ensure is called before a binding names a part, so that a binding never names a part that is not stored.
 //   - A part that is gone is decide.ErrRevisionMissing. It never means the newest state of the object.
-//   - The leader deletes parts that no binding has named for some time (sweep.go).
+//   - The leader deletes parts that no binding has named for a minute (sweep.go).
 package revisions
 
 import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ import (
 
 const (
 	// unusedFor is how long no binding names a part before the part is deleted.
-	unusedFor = 10 * time.Minute
+	unusedFor = time.Minute
 	// kept is how many parts a process keeps in memory.
 	kept = 512
 
@@ -51,6 +52,9 @@ type Options struct {
 type Store struct {
 	Options
 	templates, rules *lru.Cache
+
+	// dropped is true if a binding named fewer parts since the last sweep.
+	dropped atomic.Bool
 
 	mu sync.Mutex
 	// ensured has the parts that this process ensured, with the time.

@@ -3,6 +3,7 @@ package revisions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,17 +15,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// Lead deletes the parts that no binding names, every unusedFor, until ctx ends. The leader alone runs it.
+// Lead deletes the parts that no binding names, until ctx ends. The leader alone runs it. It lists the parts when it
+// begins, and after a binding has dropped one.
 func (s *Store) Lead(ctx context.Context) error {
+	s.dropped.Store(true)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if !s.dropped.Swap(false) && !s.hasUnnamed() {
+			return
+		}
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.dropped.Store(true)
 			ctrl.LoggerFrom(ctx).Error(err, "Deleting parts of old revisions")
 		}
-	}, unusedFor)
+	}, unusedFor/4)
 	return nil
+}
+
+// BindingChanged is told of every change of a binding.
+func (s *Store) BindingChanged(_ context.Context, c changes.Binding) {
+	if c.Before == nil || len(c.Before.BindingSpec().Revisions) == 0 {
+		return
+	}
+	if c.After == nil || !slices.Equal(c.Before.BindingSpec().Revisions, c.After.BindingSpec().Revisions) {
+		s.dropped.Store(true)
+	}
+}
+
+func (s *Store) hasUnnamed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unnamed) > 0
 }
 
 // Sweep deletes the parts that no binding has named for unusedFor. Bindings must have been listed.
@@ -48,6 +72,9 @@ func (s *Store) Sweep(ctx context.Context) error {
 		err := s.Client.Delete(ctx, secret, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting part %s of a revision: %w", digest, err)
+		}
+		if !apierrors.IsConflict(err) {
+			named[digest] = true // forget it
 		}
 	}
 	s.forget(named)

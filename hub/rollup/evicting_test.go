@@ -59,7 +59,7 @@ func TestAClusterWhosePlaceIsTakenIsNotCounted(t *testing.T) {
 	in.Targets = append(in.Targets, hubv1.BindingTarget{Name: "b", State: hubv1.TargetPresent})
 	in.Facts["b"] = Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.UID = "b" }), Observation: seen(func(o *member.Observation) { o.UID = "b" })}
 	status, rows := Status(hubv1.BindingStatus{Clusters: []hubv1.ClusterRow{*held()}, ObservedGeneration: 1}, in)
-	if want := (hubv1.BindingSummary{Desired: 1, Applied: 1, Healthy: 1}); status.Summary != want {
+	if want := (hubv1.BindingSummary{Desired: 1, Applied: 1, Healthy: 1}); !cmp.Equal(status.Summary, want) {
 		t.Errorf("summary %+v, want %+v", status.Summary, want)
 	}
 	for _, kind := range []string{hubv1.ConditionApplied, hubv1.ConditionHealthy} {

@@ -29,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -42,6 +43,7 @@ var (
 	scheduler *Scheduler
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
 	heard     = &recorder{}
+	stored    = &contents{}
 	scenes    atomic.Int32
 )
 
@@ -89,14 +91,14 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	scheduler = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: heard,
 		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MostAway: 90},
-		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond},
+		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Revisions: stored, Key: canonical.Key("key"),
 	})
 	if err := scheduler.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	feed := changes.NewFeed()
 	feed.Bindings.On(changes.All, scheduler.BindingChanged)
-	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.PlacementChanged)
+	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Verbs, scheduler.PlacementChanged)
 	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.OverridePolicyChanged)
 	feed.Clusters.On(changes.All, scheduler.ClusterChanged)
 	feed.Namespaces.On(changes.Added|changes.Deleted|changes.Labels, scheduler.NamespaceChanged)

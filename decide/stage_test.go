@@ -1,0 +1,308 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/rollout"
+)
+
+// staged is an object under a placement with the waves of first ("eu"), second ("us") and all others, which is decided
+// on again and again.
+type staged struct {
+	t       *testing.T
+	in      Input
+	policy  *hubv1.Placement
+	binding *hubv1.ResourceBinding
+	stored  map[string]bool
+}
+
+func newStaged(t *testing.T, change ...func(*hubv1.Placement)) *staged {
+	t.Helper()
+	waves := []hubv1.RolloutWave{{Name: "first", Clusters: naming("eu")}, {Name: "second", Clusters: naming("us")}, {Name: "rest"}}
+	p := policy("web", func(p *hubv1.Placement) {
+		p.Spec.Rollout = &hubv1.RolloutPolicy{
+			Waves: waves, SettleSeconds: ptr.To[int32](0), HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
+		}
+	})
+	for _, f := range change {
+		f(p)
+	}
+	s := &staged{t: t, policy: p, stored: map[string]bool{}}
+	o := template("a")
+	o.SetGeneration(1)
+	s.in = Input{
+		Object: Object{ID: object, Template: o}, Now: now,
+		Facts: Facts{Placements: only(p), Clusters: []*hubv1.MemberCluster{cluster("ap"), cluster("eu"), cluster("us")}, NamespaceRead: true},
+		Staging: &Staging{
+			Key: canonical.Key("key"), Peers: func(Owner) rollout.Peers { return rollout.NewPeers(nil) },
+		},
+	}
+	return s
+}
+
+// edit makes a new template with this value in spec.
+func (s *staged) edit(value string) {
+	o := s.in.Object.Template.DeepCopy()
+	o.SetGeneration(o.GetGeneration() + 1)
+	if err := unstructured.SetNestedField(o.Object, value, "spec", "value"); err != nil {
+		s.t.Fatal(err)
+	}
+	s.in.Object.Template = o
+}
+
+// decide decides, stores and writes, as the leader does.
+func (s *staged) decide() Plan {
+	s.t.Helper()
+	s.in.Now = s.in.Now.Add(time.Second)
+	p := Decide(s.in)
+	if p.Spec == nil {
+		s.t.Fatalf("there is no binding: %+v", p.Status.Scheduled)
+	}
+	for _, payload := range p.Payloads {
+		s.stored[payload.Digest] = true
+	}
+	for _, r := range p.Spec.Revisions {
+		if !s.stored[r.Template] || !s.stored[r.Policies] {
+			s.t.Errorf("revision %d names contents that are not stored", r.Number)
+		}
+	}
+	b := bound()
+	if s.binding != nil {
+		b = s.binding.DeepCopy()
+	}
+	b.Spec = *p.Spec.DeepCopy()
+	s.binding, s.in.Binding = b, b
+	return p
+}
+
+// report lets clusters report what their targets name, as healthy but for the ones named.
+func (s *staged) report(degraded ...string) {
+	rows := s.binding.Status.Clusters[:0:0]
+	for _, e := range s.binding.Spec.Clusters {
+		row := hubv1.ClusterRow{
+			Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Revision: e.Revision,
+			LastTransitionTime: &metav1.Time{Time: s.in.Now}, PassingSince: &metav1.Time{Time: s.in.Now},
+		}
+		if slices.Contains(degraded, e.Name) {
+			row.Health, row.PassingSince = hubv1.HealthDegraded, nil
+		}
+		if before := s.binding.Status.Row(e.Name); before != nil && before.Revision == row.Revision && before.Health == row.Health {
+			row = *before
+		}
+		rows = append(rows, row)
+	}
+	s.binding.Status.Clusters, s.binding.Status.ObservedGeneration = rows, s.binding.Generation
+}
+
+// is checks phase, wave and the revisions of the targets, such as "ap 1, eu 2, us 1".
+func (s *staged) is(phase hubv1.RolloutPhase, wave, targets string) {
+	s.t.Helper()
+	r := s.binding.Spec.Rollout
+	if r == nil {
+		s.t.Fatalf("there is no rollout")
+	}
+	var holds []string
+	for _, e := range s.binding.Spec.Clusters {
+		holds = append(holds, fmt.Sprintf("%s %d", e.Name, e.Revision))
+	}
+	if got := strings.Join(holds, ", "); r.Phase != phase || r.Wave != wave || got != targets {
+		s.t.Fatalf("the rollout is %s %q with %s (%s), want %s %q with %s", r.Phase, r.Wave, got, r.Message, phase, wave, targets)
+	}
+}
+
+// passBaseline brings the first revision to all clusters.
+func (s *staged) passBaseline() {
+	s.t.Helper()
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "", "ap 1, eu 1, us 1")
+	s.report()
+	s.decide()
+	s.is(hubv1.RolloutComplete, "", "ap 1, eu 1, us 1")
+}
+
+func TestAChangeReachesOneWaveAfterTheOther(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 2, us 1")
+	for range 3 { // nothing has changed
+		before := s.binding.Spec.DeepCopy()
+		s.decide()
+		if diff := cmp.Diff(before, &s.binding.Spec); diff != "" {
+			t.Fatalf("a decision without a change differs:\n%s", diff)
+		}
+	}
+	s.report()
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "second", "ap 1, eu 2, us 2")
+	s.report()
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "rest", "ap 2, eu 2, us 2")
+	s.report()
+	p := s.decide()
+	s.is(hubv1.RolloutComplete, "", "ap 2, eu 2, us 2")
+	if p.Claims.Rollout == nil || !p.Claims.Rollout.Done || p.Claims.Rollout.Object != object.String() {
+		t.Errorf("the progress is %+v", p.Claims.Rollout)
+	}
+}
+
+func TestWhatIsARevision(t *testing.T) {
+	t.Parallel()
+	marking := func(value string) *hubv1.OverridePolicy {
+		p := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: "marks"}}
+		p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: object.Group, Kind: object.Kind}}
+		p.Spec.Rules = []hubv1.OverrideRule{{Name: "mark", Labels: map[string]string{"mark": value}}}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		change func(*staged)
+		staged bool
+	}{
+		"a change of the spec":            {func(s *staged) { s.edit("new") }, true},
+		"a label that travels":            {func(s *staged) { setLabel(s, "example.org/a") }, true},
+		"a rule of a policy":              {func(s *staged) { s.in.Facts.Overrides = these(marking("b")) }, true},
+		"the end of a policy":             {func(s *staged) { s.in.Facts.Overrides = nil }, true},
+		"a field that is left to members": {func(s *staged) { s.policy.Spec.Apply.MemberOwnedFields = []string{"/spec/value"} }, true},
+		"the same policy, written again":  {func(s *staged) { s.in.Facts.Overrides = these(marking("a")) }, false},
+		"a rule that excludes a cluster no object goes to": {func(s *staged) {
+			s.in.Facts.Overrides = append(s.in.Facts.Overrides, excluding(naming("none")))
+		}, false},
+		"an annotation that does not travel": {func(s *staged) {
+			o := s.in.Object.Template.DeepCopy()
+			o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+			s.in.Object.Template = o
+		}, false},
+		"a status": {func(s *staged) {
+			o := s.in.Object.Template.DeepCopy()
+			o.Object["status"] = map[string]any{"ready": true}
+			s.in.Object.Template = o
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaged(t)
+			s.in.Facts.Overrides = these(marking("a"))
+			s.passBaseline()
+			tc.change(s)
+			s.decide()
+			if got := s.binding.Spec.Rollout.Newest == 2; got != tc.staged {
+				t.Errorf("there is a new revision: %t, want %t", got, tc.staged)
+			}
+		})
+	}
+}
+
+func setLabel(s *staged, key string) {
+	o := s.in.Object.Template.DeepCopy()
+	labels := o.GetLabels()
+	labels[key] = "value"
+	o.SetLabels(labels)
+	s.in.Object.Template = o
+}
+
+func TestAReplacementGetsAtLeastTheRevisionOfTheClusterThatItReplaces(t *testing.T) {
+	s := newStaged(t, named("eu", "us"), spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)}))
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "", "eu 1")
+	s.report()
+	s.decide()
+	s.edit("new")
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "eu 2")
+	s.in.Facts.Clusters[1] = cluster("eu", drained)
+	s.decide()
+	var us *hubv1.BindingTarget
+	if us = s.binding.Spec.Target("us"); us == nil {
+		t.Fatalf("nothing replaces the drained cluster: %+v", s.binding.Spec.Clusters)
+	}
+	if eu := s.binding.Spec.Target("eu"); eu == nil || eu.Revision != 2 || us.Revision != 2 {
+		t.Errorf("the entries are %+v", s.binding.Spec.Clusters)
+	}
+}
+
+func TestTheEndOfARolloutPolicyLetsAllClustersHoldTheNewest(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.policy.Spec.Rollout = nil
+	p := s.decide()
+	for _, e := range s.binding.Spec.Clusters {
+		if e.Revision != 0 || e.RevisionTime != nil {
+			t.Errorf("the entry is %+v", e)
+		}
+	}
+	if p.Spec.Rollout != nil || p.Spec.Revisions != nil || p.Claims.Rollout != nil {
+		t.Errorf("the spec is %+v", p.Spec)
+	}
+}
+
+func TestASimulationKeepsTheRevisions(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.in.Staging = nil
+	if diff := cmp.Diff(&s.binding.Spec, Decide(s.in).Spec); diff != "" {
+		t.Errorf("the simulated spec differs:\n%s", diff)
+	}
+}
+
+func TestAnObjectThatIsTooLargeForARevisionKeepsWhatItHas(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit(noise(3 << 20))
+	p := s.decide()
+	s.is(hubv1.RolloutComplete, "", "ap 1, eu 1, us 1")
+	if p.Status.Scheduled.Reason != hubv1.ReasonRevisionTooLarge {
+		t.Errorf("Scheduled is %+v", p.Status.Scheduled)
+	}
+}
+
+// noise is a text that cannot be compressed much.
+func noise(size int) string {
+	var b strings.Builder
+	x := uint64(1)
+	for b.Len() < size {
+		x = x*6364136223846793005 + 1442695040888963407
+		fmt.Fprintf(&b, "%016x", x)
+	}
+	return b.String()
+}
+
+func TestContentsAreReadAsTheyWereStored(t *testing.T) {
+	t.Parallel()
+	rules := Rules{MemberOwnedFields: []string{"/spec/replicas"}, Policies: []Policy{
+		{Namespace: "ns", Name: "a", Rules: []hubv1.OverrideRule{{Name: "r"}}},
+		{Name: "b", Tier: hubv1.TierAdmin, Rules: []hubv1.OverrideRule{{Name: "r"}}},
+	}}
+	p, err := Pack("digest", rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRules(p.Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rules, got.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if len(got.Objects) != 2 || got.Objects[0].GetNamespace() != "ns" || got.Objects[1].OverrideTier() != hubv1.TierAdmin {
+		t.Errorf("the policies are %+v", got.Objects)
+	}
+	if _, err := ReadTemplate([]byte("nonsense")); err == nil {
+		t.Error("nonsense is read as a template")
+	}
+}

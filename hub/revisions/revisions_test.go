@@ -1,0 +1,201 @@
+package revisions_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/revisions"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+var config *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)) }
+
+// stored is a store of a namespace of its own.
+type stored struct {
+	*revisions.Store
+	t         *testing.T
+	client    client.Client
+	clock     *testclock.FakePassiveClock
+	namespace string
+}
+
+func newStored(t *testing.T) *stored {
+	apiserver.Needed(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "revisions-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	s := &stored{t: t, client: c, clock: testclock.NewFakePassiveClock(time.Now()), namespace: ns.Name}
+	s.Store = s.another()
+	return s
+}
+
+// another is a store of another replica.
+func (s *stored) another() *revisions.Store {
+	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Clock: s.clock})
+}
+
+// payload is the template of an object as a decision stores it.
+func (s *stored) payload(value string) decide.Payload {
+	s.t.Helper()
+	p, err := decide.Pack("d-"+value, map[string]any{"kind": "ConfigMap", "data": map[string]any{"key": value}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+func (s *stored) ensure(store *revisions.Store, p decide.Payload) {
+	s.t.Helper()
+	if err := store.Ensure(s.t.Context(), p); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sweep sweeps, lets the time pass after which unnamed parts go, and sweeps again.
+func (s *stored) sweep(store *revisions.Store, between ...func()) {
+	s.t.Helper()
+	for i := range 2 {
+		if i == 1 {
+			for _, f := range between {
+				f()
+			}
+			s.clock.SetTime(s.clock.Now().Add(time.Hour))
+		}
+		if err := store.Sweep(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// has reports whether a part is stored, by a replica that has read nothing yet.
+func (s *stored) has(p decide.Payload) bool {
+	s.t.Helper()
+	_, err := s.another().Template(s.t.Context(), p.Digest)
+	if err != nil && !errors.Is(err, decide.ErrRevisionMissing) {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// name makes a binding that names a part.
+func (s *stored) name(p decide.Payload) {
+	s.t.Helper()
+	b := hubv1.NewBinding(client.ObjectKey{Namespace: s.namespace, Name: "binding-" + p.Digest}).(*hubv1.ResourceBinding)
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "settings", UID: "uid"}
+	b.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: p.Digest, Policies: "rules", Time: metav1.Now()}}
+	if err := s.client.Create(s.t.Context(), b); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = s.client.Delete(context.WithoutCancel(s.t.Context()), b) })
+}
+
+func TestAPartIsReadAsItWasStored(t *testing.T) {
+	s := newStored(t)
+	p := s.payload("a")
+	s.ensure(s.Store, p)
+	s.ensure(s.another(), p) // which finds it there
+	got, err := s.another().Template(t.Context(), p.Digest)
+	if err != nil || got.Object["data"].(map[string]any)["key"] != "a" {
+		t.Errorf("the template is %v (%v)", got, err)
+	}
+	var secret corev1.Secret
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "revision-" + p.Digest}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	if secret.Type != hubv1.RevisionSecretType || secret.Immutable == nil || !*secret.Immutable {
+		t.Errorf("the Secret is of type %s, immutable %v", secret.Type, secret.Immutable)
+	}
+}
+
+func TestAPartThatIsGoneIsMissing(t *testing.T) {
+	s := newStored(t)
+	if _, err := s.Template(t.Context(), "gone"); !errors.Is(err, decide.ErrRevisionMissing) {
+		t.Errorf("the template: %v", err)
+	}
+	if _, err := s.Rules(t.Context(), "gone"); !errors.Is(err, decide.ErrRevisionMissing) {
+		t.Errorf("the rules: %v", err)
+	}
+}
+
+func TestTheSweepDeletesPartsThatNoBindingNames(t *testing.T) {
+	tests := map[string]struct {
+		before, between func(s *stored, p decide.Payload)
+		stays           bool
+	}{
+		"a part that no binding names goes":                 {},
+		"a part that a binding names stays":                 {before: (*stored).name, stays: true},
+		"a part that a binding names in the meantime stays": {between: (*stored).name, stays: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStored(t)
+			p := s.payload("a")
+			s.ensure(s.another(), p)
+			if tc.before != nil {
+				tc.before(s, p)
+			}
+			s.sweep(s.Store, func() {
+				if tc.between != nil {
+					tc.between(s, p)
+				}
+			})
+			if got := s.has(p); got != tc.stays {
+				t.Errorf("the part is stored: %t, want %t", got, tc.stays)
+			}
+		})
+	}
+}
+
+func TestASweepLeavesAPartThatWasJustEnsured(t *testing.T) {
+	s := newStored(t)
+	p := s.payload("a")
+	s.ensure(s.another(), p)
+	if err := s.Sweep(t.Context()); err != nil { // sees it unnamed for the first time
+		t.Fatal(err)
+	}
+	s.clock.SetTime(s.clock.Now().Add(time.Hour))
+	s.ensure(s.Store, p) // the binding that names it is about to be written
+	if err := s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !s.has(p) {
+		t.Error("the sweep deleted a part that a binding was about to name")
+	}
+}
+
+func TestAPartThatTheServerRefusesIsAnErrorAndIsTriedAgain(t *testing.T) {
+	s := newStored(t)
+	p := decide.Payload{Digest: "UPPER CASE", Content: []byte("x")}
+	for range 2 {
+		if err := s.Ensure(t.Context(), p); !apierrors.IsInvalid(err) {
+			t.Errorf("the error is %v, want that the name is invalid", err)
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+// contents keeps which parts of revisions are stored.
+type contents struct {
+	mu     sync.Mutex
+	stored map[string]bool
+}
+
+func (c *contents) Ensure(_ context.Context, p decide.Payload) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stored == nil {
+		c.stored = map[string]bool{}
+	}
+	c.stored[p.Digest] = true
+	return nil
+}
+
+func (c *contents) has(digest string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored[digest]
+}
+
+// inWaves lets a placement bring changes to the first cluster, then, when it is approved, to the second, and then to all
+// others.
+func inWaves(p *hubv1.Placement, first, second string, onFailure hubv1.RolloutFailure) {
+	p.Spec.Rollout = &hubv1.RolloutPolicy{
+		SettleSeconds: ptr.To[int32](0), OnFailure: onFailure, HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
+		Waves: []hubv1.RolloutWave{
+			{Name: "first", Clusters: naming(first)}, {Name: "second", Clusters: naming(second), Approval: hubv1.ApprovalManual}, {Name: "rest"},
+		},
+	}
+}
+
+// reportRevisions plays the members: each reports the revision that its target names.
+func reportRevisions(b *hubv1.ResourceBinding, now time.Time, degraded ...string) {
+	at := metav1.NewTime(now).Rfc3339Copy()
+	rows := []hubv1.ClusterRow{}
+	for _, e := range b.Spec.Clusters {
+		row := hubv1.ClusterRow{
+			Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Revision: e.Revision, LastTransitionTime: &at, PassingSince: &at,
+		}
+		if slices.Contains(degraded, fmt.Sprintf("%s %d", e.Name, e.Revision)) {
+			row.Health, row.PassingSince = hubv1.HealthDegraded, nil
+		}
+		if before := b.Status.Row(e.Name); before != nil && before.Revision == row.Revision && before.Health == row.Health {
+			row = *before
+		}
+		rows = append(rows, row)
+	}
+	b.Status.Clusters, b.Status.ObservedGeneration = rows, b.Generation
+}
+
+// rollsOut waits until the rollout is in this phase and wave, with clusters that report all they shall hold.
+func (s *scene) rollsOut(phase hubv1.RolloutPhase, wave string, degraded ...string) *hubv1.ResourceBinding {
+	s.t.Helper()
+	var b *hubv1.ResourceBinding
+	s.eventually(fmt.Sprintf("the rollout is %s %q", phase, wave), func() error {
+		if b = s.binding(); b == nil || b.Spec.Rollout == nil {
+			return errors.New("there is no rollout")
+		}
+		if r := b.Spec.Rollout; r.Phase == phase && r.Wave == wave {
+			return nil
+		}
+		r := *b.Spec.Rollout
+		reportRevisions(b, time.Now(), degraded...)
+		return errors.Join(fmt.Errorf("it is %+v", r), hubClient.Status().Update(s.t.Context(), b))
+	})
+	return b
+}
+
+func (s *scene) change(value string) {
+	objects.mu.Lock()
+	o := objects.cached[s.id].DeepCopy()
+	objects.mu.Unlock()
+	o.SetGeneration(o.GetGeneration() + 1)
+	_ = unstructured.SetNestedField(o.Object, value, "spec", "value")
+	objects.set(s.id, o)
+}
+
+func holding(b *hubv1.ResourceBinding) string {
+	var out []string
+	for _, e := range b.Spec.Clusters {
+		out = append(out, fmt.Sprintf("%s %d", e.Name[strings.LastIndex(e.Name, "-")+1:], e.Revision))
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestAChangeWaitsForItsApprovalAndThenGoesOn(t *testing.T) {
+	s := newScene(t, "waves", "ap", "eu", "us")
+	p := s.place("staged", "ap", "eu", "us")
+	inWaves(p, s.cluster("eu"), s.cluster("us"), hubv1.FailurePause)
+	s.create(p)
+	s.object()
+	s.rollsOut(hubv1.RolloutComplete, "")
+	s.change("new")
+	b := s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
+	if got := holding(b); got != "ap 1, eu 2, us 1" {
+		t.Fatalf("the targets are %s", got)
+	}
+	for _, r := range b.Spec.Revisions {
+		if !stored.has(r.Template) || !stored.has(r.Policies) {
+			t.Errorf("revision %d names contents that are not stored", r.Number)
+		}
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"second@%s"}}}`, hubv1.RolloutApproveAnnotation, time.Now().Add(time.Second).UTC().Format(time.RFC3339))
+	if err := hubClient.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	if got := holding(s.rollsOut(hubv1.RolloutComplete, "")); got != "ap 2, eu 2, us 2" {
+		t.Errorf("the targets are %s", got)
+	}
+}
+
+func TestAnOverridePolicyGoesInWaves(t *testing.T) {
+	s := newScene(t, "policywaves", "ap", "eu", "us")
+	p := s.place("staged", "ap", "eu", "us")
+	inWaves(p, s.cluster("eu"), s.cluster("us"), hubv1.FailurePause)
+	s.create(p)
+	s.object()
+	s.rollsOut(hubv1.RolloutComplete, "")
+	marks := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.id.Namespace, Name: "marks"}}
+	marks.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: s.id.Group, Kind: s.id.Kind}}
+	marks.Spec.Rules = []hubv1.OverrideRule{{Name: "mark", Labels: map[string]string{"mark": "yes"}}}
+	s.create(marks)
+	if got := holding(s.rollsOut(hubv1.RolloutWaitingForApproval, "second")); got != "ap 1, eu 2, us 1" {
+		t.Errorf("the targets are %s", got)
+	}
+}
+
+// crashing stops after so many writes: the last one is done, and its answer is lost.
+type crashing struct {
+	client.Client
+	contents *contents
+	left     int
+}
+
+var errCrashed = errors.New("the leader has stopped")
+
+func (c *crashing) write(f func() error) error {
+	if c.left--; c.left < 0 {
+		return errCrashed
+	}
+	if err := f(); err != nil || c.left > 0 {
+		return err
+	}
+	return errCrashed
+}
+
+func (c *crashing) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	return c.write(func() error { return c.Client.Create(ctx, o, opts...) })
+}
+
+func (c *crashing) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	return c.write(func() error { return c.Client.Patch(ctx, o, p, opts...) })
+}
+
+func (c *crashing) Ensure(ctx context.Context, p decide.Payload) error {
+	return c.write(func() error { return c.contents.Ensure(ctx, p) })
+}
+
+// stagedKind is a kind that the scheduler of the other tests leaves alone.
+var stagedKind = schema.GroupKind{Group: "example.com", Kind: "Staged"}
+
+// leaders decide on one object by hand, one after the other.
+type leaders struct {
+	t *testing.T
+	*scene
+	objects  *hubObjects
+	contents *contents
+	clock    *testclock.FakeClock
+	bad      string // "cluster revision" that becomes degraded
+}
+
+func newLeaders(t *testing.T, onFailure hubv1.RolloutFailure) *leaders {
+	apiserver.Needed(t)
+	objects.mu.Lock()
+	objects.unlisted.Insert(stagedKind)
+	objects.mu.Unlock()
+	l := &leaders{t: t, scene: newScene(t, "leaders", "ap", "eu", "us"), contents: &contents{}, clock: testclock.NewFakeClock(time.Now())}
+	l.id.Kind = stagedKind.Kind
+	l.objects = &hubObjects{
+		cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](),
+		asked: map[key]int{}, onChange: func(key) {},
+	}
+	p := policy("staged", func(p *hubv1.Placement) {
+		p.ObjectMeta = metav1.ObjectMeta{Namespace: l.id.Namespace, Name: "staged"}
+		p.Spec.ResourceSelectors[0].Kind = stagedKind.Kind
+		p.Spec.Clusters = l.only("ap", "eu", "us")
+	})
+	inWaves(p, l.cluster("eu"), l.cluster("us"), onFailure)
+	p.Spec.Rollout.Waves[1].Approval = hubv1.ApprovalAutomatic
+	l.create(p)
+	o := template("a")
+	o.SetNamespace(l.id.Namespace)
+	o.SetKind(stagedKind.Kind)
+	o.SetGeneration(1)
+	l.objects.set(l.id, o)
+	return l
+}
+
+func (l *leaders) edit(value string) {
+	o := l.objects.cached[l.id].DeepCopy()
+	o.SetGeneration(o.GetGeneration() + 1)
+	_ = unstructured.SetNestedField(o.Object, value, "spec", "value")
+	l.objects.set(l.id, o)
+}
+
+// lead decides as a new leader, until the rollout is in the phase, or the leader stops after so many writes. It returns
+// the writes that were left.
+func (l *leaders) lead(writes int, until hubv1.RolloutPhase) (left int) {
+	l.t.Helper()
+	c := &crashing{Client: hubClient, contents: l.contents, left: writes}
+	s := New(Options{
+		Client: c, APIReader: hubClient, Templates: l.objects, Recorder: &recorder{}, HubRunsWorkloads: func() bool { return false },
+		Clock: l.clock, Revisions: c, Key: canonical.Key("key"),
+	})
+	s.learnRollouts(l.t.Context())
+	for range 60 {
+		l.clock.Step(2 * time.Second)
+		if _, err := s.Reconcile(l.t.Context(), l.id); errors.Is(err, errCrashed) {
+			return 0
+		} else if err != nil {
+			l.t.Fatal(err)
+		}
+		b := l.binding()
+		if b == nil {
+			continue
+		}
+		l.keepsOrder(b)
+		if r := b.Spec.Rollout; r != nil && r.Phase == until {
+			return c.left
+		}
+		reportRevisions(b, l.clock.Now(), l.bad)
+		if err := hubClient.Status().Update(l.t.Context(), b); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.t.Fatalf("the rollout does not become %s: %+v", until, l.binding().Spec.Rollout)
+	return 0
+}
+
+// keepsOrder checks that no cluster is ahead of the wave before it, and that all that is named is stored.
+func (l *leaders) keepsOrder(b *hubv1.ResourceBinding) {
+	l.t.Helper()
+	for _, r := range b.Spec.Revisions {
+		if !l.contents.has(r.Template) || !l.contents.has(r.Policies) {
+			l.t.Errorf("revision %d names contents that are not stored", r.Number)
+		}
+	}
+	held := func(name string) int64 { return b.Spec.Target(l.cluster(name)).Revision }
+	passed := func(name string) bool {
+		row := b.Status.Row(l.cluster(name))
+		return row != nil && row.Revision >= 2 && row.Health == hubv1.HealthHealthy
+	}
+	if held("us") == 2 && !passed("eu") || held("ap") == 2 && !passed("us") {
+		l.t.Errorf("a cluster is ahead of its wave: %s", holding(b))
+	}
+}
+
+func TestANewLeaderEndsARolloutAfterEachWriteOfTheOneBefore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		onFailure hubv1.RolloutFailure
+		bad       bool
+		end       hubv1.RolloutPhase
+		holds     string
+	}{
+		"a good change":                   {hubv1.FailurePause, false, hubv1.RolloutComplete, "ap 2, eu 2, us 2"},
+		"a bad change that is stopped":    {hubv1.FailurePause, true, hubv1.RolloutFailed, "ap 1, eu 2, us 1"},
+		"a bad change that is taken back": {hubv1.FailureRollback, true, hubv1.RolloutRolledBack, "ap 1, eu 1, us 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for writes := 1; ; writes++ {
+				l := newLeaders(t, tc.onFailure)
+				l.lead(1000, hubv1.RolloutComplete)
+				l.edit("new")
+				if tc.bad {
+					l.bad = l.cluster("eu") + " 2"
+				}
+				left := l.lead(writes, tc.end)
+				if left == 0 {
+					l.lead(1000, tc.end)
+				}
+				if got := holding(l.binding()); got != tc.holds {
+					t.Errorf("stopped after %d writes, the targets are %s, want %s", writes, got, tc.holds)
+				}
+				if left > 0 {
+					t.Logf("the rollout takes %d writes", writes-left)
+					break
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// fleet is a placement with objects and clusters. It carries the results of Step out, as the hub and its members do.
+type fleet struct {
+	policy   *hubv1.RolloutPolicy
+	clusters []*cluster
+	objects  []*object
+	verbs    map[string]string
+	now      time.Time
+	joined   int
+}
+
+type cluster struct {
+	name       string
+	wave       int
+	away, kept bool
+}
+
+// object is one object with its binding and its copies.
+type object struct {
+	name      string
+	template  string
+	undo      string
+	neverBack bool
+	observes  bool
+	before    *hubv1.BindingRollout
+	revisions []hubv1.ObjectRevision
+	targets   map[string]*Target
+	sick      map[string]string // template that is degraded on a cluster
+	progress  Progress
+}
+
+func drawFleet(t *rapid.T) *fleet {
+	f := &fleet{now: noon, verbs: map[string]string{}, policy: drawPolicy(t)}
+	for range rapid.IntRange(0, 7).Draw(t, "clusters") {
+		f.join(rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave"))
+	}
+	for i := range rapid.IntRange(1, 3).Draw(t, "objects") {
+		f.objects = append(f.objects, &object{
+			name: fmt.Sprint("o", i), template: "a", targets: map[string]*Target{}, sick: map[string]string{},
+			neverBack: rapid.IntRange(0, 3).Draw(t, "neverBack") == 0, observes: rapid.Bool().Draw(t, "observes"),
+		})
+	}
+	return f
+}
+
+func drawPolicy(t *rapid.T) *hubv1.RolloutPolicy {
+	p := &hubv1.RolloutPolicy{
+		SettleSeconds: ptr.To(rapid.SampledFrom([]int32{0, 5}).Draw(t, "settle")),
+		HealthGate: hubv1.RolloutGate{
+			TimeoutSeconds:     ptr.To(rapid.SampledFrom([]int32{30, 900}).Draw(t, "timeout")),
+			MinObservedSeconds: ptr.To(rapid.SampledFrom([]int32{0, 60}).Draw(t, "observed")),
+			Unreachable:        rapid.SampledFrom([]hubv1.UnreachableInWave{hubv1.UnreachableHold, hubv1.UnreachableSkip}).Draw(t, "unreachable"),
+		},
+		OnFailure:            rapid.SampledFrom([]hubv1.RolloutFailure{hubv1.FailurePause, hubv1.FailureRollback}).Draw(t, "onFailure"),
+		RevisionHistoryLimit: ptr.To(rapid.Int32Range(0, 3).Draw(t, "history")),
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "waves") {
+		w := hubv1.RolloutWave{
+			Name: fmt.Sprint("w", i), SoakSeconds: rapid.SampledFrom([]int32{0, 0, 120}).Draw(t, "soak"),
+			MaxFailures: rapid.SampledFrom([]int32{0, 0, 1}).Draw(t, "maxFailures"),
+			Approval:    rapid.SampledFrom([]hubv1.RolloutApproval{hubv1.ApprovalAutomatic, hubv1.ApprovalAutomatic, hubv1.ApprovalManual}).Draw(t, "approval"),
+		}
+		if n := rapid.SampledFrom([]string{"", "1", "2", "30%"}).Draw(t, "maxConcurrent"); n != "" {
+			w.MaxConcurrent = ptr.To(intstr.Parse(n))
+		}
+		p.Waves = append(p.Waves, w)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "windows") == 0 {
+		p.Windows = []hubv1.RolloutWindow{{Schedule: "0 * * * *", DurationSeconds: 1800}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "mostMoving") == 0 {
+		p.MaxObjectsMoving = ptr.To[int32](1)
+	}
+	return p
+}
+
+func (f *fleet) join(wave int) {
+	f.joined++
+	f.clusters = append(f.clusters, &cluster{name: fmt.Sprintf("c%02d", f.joined), wave: wave})
+}
+
+// input of an object. Clusters that have joined get their entry here.
+func (f *fleet) input(o *object) Input {
+	verbs, errs := ParseVerbs(f.verbs)
+	if len(errs) > 0 {
+		panic(errs)
+	}
+	var all []Progress
+	for _, other := range f.objects {
+		if other.before != nil {
+			all = append(all, other.progress)
+		}
+	}
+	in := Input{
+		Policy: f.policy, Before: o.before, Revisions: o.revisions, Live: hubv1.ObjectRevision{Template: o.template, Policies: "p"},
+		Undo: o.undo, NeverBack: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.now,
+	}
+	for _, c := range f.clusters {
+		t := o.targets[c.name]
+		if t == nil {
+			t = &Target{Cluster: c.name}
+			o.targets[c.name] = t
+		}
+		t.Wave, t.Kept, t.Row.Away = c.wave, c.kept, c.away
+		in.Targets = append(in.Targets, *t)
+	}
+	return in
+}
+
+// store keeps a result as the binding does: times have seconds.
+func (f *fleet) store(o *object, r Result) {
+	o.before, o.revisions, o.progress = &r.Rollout, r.Revisions, r.Progress
+	for name, revision := range r.Holds {
+		o.targets[name].Holds, o.targets[name].Least = revision, 0
+		if slices.Contains(r.Moved, name) {
+			o.targets[name].Since = f.now.Truncate(time.Second)
+		}
+	}
+}
+
+// report lets a cluster carry its entry out and report about it: first that it makes progress, then how it ends.
+func (f *fleet) report(o *object, c *cluster) {
+	t := o.targets[c.name]
+	if t == nil || t.Holds == 0 || c.away || t.Row.HeldByMember {
+		return
+	}
+	before, row := t.Row, &t.Row
+	*row = Row{Revision: t.Holds, Applied: true, Health: hubv1.HealthProgressing, Observes: o.observes, Changed: before.Changed, PassingSince: before.PassingSince}
+	sick := o.sick[c.name]
+	template := ""
+	for _, r := range o.revisions {
+		if r.Number == t.Holds {
+			template = r.Template
+		}
+	}
+	switch {
+	case before.Revision != row.Revision: // progress
+	case sick != "" && sick == template:
+		row.Health = hubv1.HealthDegraded
+	default:
+		row.Health = hubv1.HealthHealthy
+	}
+	stamp := f.now.Truncate(time.Second)
+	if row.Health != before.Health {
+		row.Changed = stamp
+	}
+	if row.Health != hubv1.HealthHealthy || before.Revision != row.Revision {
+		row.PassingSince = time.Time{}
+	} else if row.PassingSince.IsZero() {
+		row.PassingSince = stamp
+	}
+}
+
+// disturb does one of the things that users, members and time do.
+func (f *fleet) disturb(t *rapid.T) {
+	o := f.objects[rapid.IntRange(0, len(f.objects)-1).Draw(t, "object")]
+	stamp := f.now.Format(time.RFC3339)
+	action := rapid.IntRange(0, 19).Draw(t, "action")
+	switch action {
+	case 0:
+		o.template = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "template")
+	case 1:
+		o.undo = rapid.SampledFrom([]string{"", "1", "2", "3", "4", "x"}).Draw(t, "undo")
+	case 2:
+		f.verbs[hubv1.RolloutPauseAnnotation] = rapid.SampledFrom([]string{"true", "false", "false"}).Draw(t, "pause")
+	case 3, 4:
+		f.verbs[hubv1.RolloutApproveAnnotation] += fmt.Sprintf("%s@%s,", f.policy.Waves[rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")].Name, stamp)
+	case 5:
+		if rapid.IntRange(0, 4).Draw(t, "promote") == 0 {
+			f.verbs[hubv1.RolloutPromoteAnnotation] = stamp + " now"
+		}
+	case 6:
+		f.join(rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave"))
+	}
+	if len(f.clusters) == 0 {
+		return
+	}
+	c := f.clusters[rapid.IntRange(0, len(f.clusters)-1).Draw(t, "cluster")]
+	switch action {
+	case 7:
+		c.away = !c.away
+	case 8:
+		c.kept = !c.kept
+	case 9:
+		if copied := o.targets[c.name]; copied != nil {
+			copied.Row.HeldByMember = !copied.Row.HeldByMember
+		}
+	case 10:
+		f.verbs[hubv1.RolloutSkipAnnotation] += fmt.Sprintf("%s@%s,", c.name, stamp)
+	case 11:
+		o.sick[c.name] = rapid.SampledFrom([]string{"", "b", "c", "d"}).Draw(t, "sick")
+	case 12:
+		f.replace(c)
+	case 13:
+		c.wave = rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")
+	default:
+		for _, c := range f.clusters {
+			if rapid.Bool().Draw(t, "report") {
+				f.report(o, c)
+			}
+		}
+	}
+}
+
+// replace moves all objects of a cluster to a new one.
+func (f *fleet) replace(c *cluster) {
+	f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })
+	f.join(c.wave)
+	for _, o := range f.objects {
+		if left := o.targets[c.name]; left != nil {
+			name := f.clusters[len(f.clusters)-1].name
+			o.targets[name] = &Target{Cluster: name, Least: left.Holds}
+			delete(o.targets, c.name)
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package rollout
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestStepKeepsItsPromises runs random fleets and checks each step of each object.
+func TestStepKeepsItsPromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFleet(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			f.disturb(t)
+			for _, o := range f.objects {
+				in := f.input(o)
+				revisions, targets := slices.Clone(in.Revisions), slices.Clone(in.Targets)
+				r := Step(in)
+				if !slices.Equal(revisions, in.Revisions) || !slices.Equal(targets, in.Targets) {
+					t.Fatal("a step changes its input")
+				}
+				check(t, in, r)
+				f.store(o, r)
+				checkQuiet(t, f, o, r)
+			}
+			f.now = f.now.Add(time.Duration(rapid.SampledFrom([]int{0, 300, 1000, 7000, 61000, 1000000}).Draw(t, "milliseconds")) * time.Millisecond)
+		}
+	})
+}
+
+// view is a step as the checks see it.
+type view struct {
+	in     Input
+	r      Result
+	began  time.Time
+	at     int // wave in progress after the step
+	before int // and before it
+}
+
+func look(in Input, r Result) view {
+	v := view{in: in, r: r, began: r.Rollout.Began.Time}
+	position := func(rollout *hubv1.BindingRollout) int {
+		if rollout.Wave == "" {
+			return len(in.Policy.Waves)
+		}
+		return slices.IndexFunc(in.Policy.Waves, func(w hubv1.RolloutWave) bool { return w.Name == rollout.Wave })
+	}
+	v.at = position(&r.Rollout)
+	if in.Before != nil && in.Before.Began.Equal(&r.Rollout.Began) && in.Before.Revision == r.Rollout.Revision {
+		v.before = position(in.Before)
+	}
+	return v
+}
+
+func (v view) counts(t Target) bool {
+	back := v.r.Rollout.Failed != 0 && v.r.Rollout.Failed != v.r.Rollout.Revision
+	skipped := v.in.Verbs.Skipped(t.Cluster)
+	return !t.Kept && !(t.Row.Away && (back || v.in.Policy.HealthGate.Unreachable == hubv1.UnreachableSkip)) && (skipped.IsZero() || skipped.Before(v.began))
+}
+
+// well reports whether the cluster reports the desired revision as healthy.
+func (v view) well(t Target) bool {
+	return v.r.Holds[t.Cluster] == v.r.Rollout.Revision && t.Row.Revision == v.r.Rollout.Revision &&
+		t.Row.Applied && t.Row.Health == hubv1.HealthHealthy && !t.Row.PassingSince.IsZero() && !t.Row.Away
+}
+
+func (v view) promoted() bool {
+	at := v.in.Verbs.Promote
+	return !at.IsZero() && !at.Before(v.began)
+}
+
+func (v view) rollingBack() bool {
+	return v.r.Rollout.Failed != 0 && v.r.Rollout.Failed != v.r.Rollout.Revision
+}
+
+// baseline reports whether the first revision had not passed.
+func (v view) baseline() bool {
+	b := v.in.Before
+	return b == nil || b.Wave == "" && b.Phase == hubv1.RolloutProgressing
+}
+
+func check(t *rapid.T, in Input, r Result) {
+	checkTotal(t, in, r)
+	checkMonotone(t, in, r)
+	shuffled := in
+	shuffled.Targets = slices.Clone(in.Targets)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(in.Targets), func(i, j int) {
+		shuffled.Targets[i], shuffled.Targets[j] = shuffled.Targets[j], shuffled.Targets[i]
+	})
+	if got := Step(shuffled); !reflect.DeepEqual(r, got) {
+		t.Fatalf("the order of the targets matters:\n%s", cmp.Diff(r, got))
+	}
+	v := look(in, r)
+	if v.promoted() || v.baseline() && v.r.Rollout.Wave == "" {
+		return
+	}
+	if v.rollingBack() {
+		for w := range in.Policy.Waves {
+			checkConcurrent(t, v, w)
+		}
+		return
+	}
+	checkWaves(t, v)
+	checkHeld(t, v)
+	if v.at < len(in.Policy.Waves) {
+		checkConcurrent(t, v, v.at)
+	}
+}
+
+// checkTotal: each target gets a revision that is stored, and the result is well formed.
+func checkTotal(t *rapid.T, in Input, r Result) {
+	stored := map[int64]bool{}
+	for _, entry := range r.Revisions {
+		stored[entry.Number] = true
+	}
+	for _, target := range in.Targets {
+		if !stored[r.Holds[target.Cluster]] {
+			t.Fatalf("%s gets revision %d, which is not stored: %+v", target.Cluster, r.Holds[target.Cluster], r)
+		}
+	}
+	ro := r.Rollout
+	if !stored[ro.Revision] || !stored[ro.Newest] || ro.Passed != 0 && !stored[ro.Passed] || len(r.Revisions) > hubv1.MostRevisions {
+		t.Fatalf("revisions in use are not stored: %+v", r)
+	}
+	if !slices.IsSorted(r.Moved) || r.Again < 0 || ro.Phase == "" || len([]rune(ro.Message)) > 512 || ro.Since.IsZero() || ro.Began.IsZero() {
+		t.Fatalf("%+v", r)
+	}
+	if done := ro.Phase == hubv1.RolloutComplete; done && (ro.Revision != ro.Newest || ro.Passed != ro.Revision || ro.Wave != "") {
+		t.Fatalf("complete without an end: %+v", ro)
+	}
+}
+
+// content of a revision, by all that is known.
+func content(in Input, r Result, number int64) string {
+	for _, entry := range slices.Concat(r.Revisions, in.Revisions) {
+		if entry.Number == number {
+			return entry.Template
+		}
+	}
+	return fmt.Sprint("gone: ", number)
+}
+
+// checkMonotone: a cluster keeps its content or gets the desired revision, and an older one only where that is desired.
+func checkMonotone(t *rapid.T, in Input, r Result) {
+	for _, target := range in.Targets {
+		was, is := target.Holds, r.Holds[target.Cluster]
+		if was == 0 {
+			continue
+		}
+		same := content(in, r, was) == content(in, r, is)
+		moved := slices.Contains(r.Moved, target.Cluster)
+		switch {
+		case moved == same:
+			t.Fatalf("%s: from %d to %d, moved: %t", target.Cluster, was, is, moved)
+		case moved && is != r.Rollout.Revision:
+			t.Fatalf("%s: from %d to %d, which is not desired", target.Cluster, was, is)
+		case moved && target.Kept:
+			t.Fatalf("%s does not keep revision %d", target.Cluster, was)
+		case is < was && r.Rollout.Revision == r.Rollout.Newest:
+			t.Fatalf("%s goes back from %d to %d without a cause", target.Cluster, was, is)
+		}
+	}
+}
+
+// checkWaves: only clusters up to the wave in progress get the desired revision, and a wave has passed when the next one is
+// in progress.
+func checkWaves(t *rapid.T, v view) {
+	for _, target := range v.in.Targets {
+		if slices.Contains(v.r.Moved, target.Cluster) && target.Wave > v.at {
+			t.Fatalf("%s of wave %d goes ahead of wave %d", target.Cluster, target.Wave, v.at)
+		}
+	}
+	entry := slices.IndexFunc(v.in.Revisions, func(r hubv1.ObjectRevision) bool { return r.Number == v.r.Rollout.Revision })
+	reverts := slices.ContainsFunc(v.in.Revisions, func(r hubv1.ObjectRevision) bool {
+		return r.Passed && r.Template == content(v.in, v.r, v.r.Rollout.Revision)
+	})
+	for w := v.before; w < v.at; w++ {
+		failed := 0
+		for _, target := range v.in.Targets {
+			switch {
+			case target.Wave != w || !v.counts(target):
+			case !v.well(target):
+				failed++
+			case !reverts && entry >= 0 && v.in.Now.Sub(target.Row.PassingSince) < seconds(v.in.Policy.Waves[w].SoakSeconds):
+				t.Fatalf("wave %d has passed, and %s has not soaked", w, target.Cluster)
+			}
+		}
+		if failed > int(v.in.Policy.Waves[w].MaxFailures) {
+			t.Fatalf("wave %d has passed, and %d of its clusters have not", w, failed)
+		}
+	}
+}
+
+// checkHeld: counted clusters move only when a user and the windows allow it.
+func checkHeld(t *rapid.T, v view) {
+	for _, target := range v.in.Targets {
+		if !slices.Contains(v.r.Moved, target.Cluster) || !v.counts(target) {
+			continue
+		}
+		if v.in.Verbs.Pause {
+			t.Fatalf("%s moves in a pause", target.Cluster)
+		}
+		if len(v.in.Policy.Windows) > 0 && v.in.Now.Minute() >= 30 {
+			t.Fatalf("%s moves outside of the window", target.Cluster)
+		}
+		if v.at == len(v.in.Policy.Waves) || target.Wave != v.at {
+			continue
+		}
+		if _, failed := v.in.Peers.Failed(); failed {
+			t.Fatalf("%s moves although another object has failed", target.Cluster)
+		}
+		proven := slices.ContainsFunc(v.r.Revisions, func(r hubv1.ObjectRevision) bool { return r.Number == v.r.Rollout.Revision && r.Passed })
+		if w := v.in.Policy.Waves[v.at]; w.Approval == hubv1.ApprovalManual && !proven && v.in.Verbs.Approved(w.Name).Before(v.began) {
+			t.Fatalf("%s moves without an approval", target.Cluster)
+		}
+	}
+}
+
+// checkConcurrent: when clusters of a wave begin, no more are changing than may be. Failures that the wave allows do not
+// count.
+func checkConcurrent(t *rapid.T, v view, w int) {
+	counted, open, moves := 0, 0, false
+	for _, target := range v.in.Targets {
+		if target.Wave != w || !v.counts(target) {
+			continue
+		}
+		counted++
+		moved := slices.Contains(v.r.Moved, target.Cluster)
+		moves = moves || moved
+		began := moved || !target.Since.Before(v.began)
+		if v.r.Holds[target.Cluster] == v.r.Rollout.Revision && began && !v.well(target) {
+			open++
+		}
+	}
+	limit := counted
+	switch most := v.in.Policy.Waves[w].MaxConcurrent; {
+	case most == nil:
+	case most.StrVal == "30%":
+		limit = (counted*3 + 9) / 10
+	default:
+		limit = most.IntValue()
+	}
+	if moves && open > limit+int(v.in.Policy.Waves[w].MaxFailures) {
+		t.Fatalf("%d clusters of wave %d are changing, at most %d may be", open, w, limit)
+	}
+}
+
+// checkQuiet: without a new fact nothing changes, now and until the time that the step has named.
+func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
+	until := r.Again - 1
+	if r.Again == 0 {
+		until = time.Duration(rapid.IntRange(0, 100_000).Draw(t, "later")) * time.Second
+	}
+	for _, wait := range []time.Duration{0, time.Duration(rapid.Float64Range(0, 1).Draw(t, "part") * float64(until)), until} {
+		in := f.input(o)
+		in.Now = in.Now.Add(wait)
+		want, got := r, Step(in)
+		want.Moved, got.Again = nil, want.Again
+		if !reflect.DeepEqual(want, got) {
+			t.Fatalf("after %s (again in %s) (-want +got):\n%s", wait, r.Again, cmp.Diff(want, got))
+		}
+	}
+}
+
+// TestEachRolloutEnds: when all clusters are well and all waves approved, each object ends with its newest revision on all
+// clusters, whatever happened before.
+func TestEachRolloutEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFleet(t)
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			f.disturb(t)
+			for _, o := range f.objects {
+				f.store(o, Step(f.input(o)))
+			}
+			f.now = f.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "seconds")) * time.Second)
+		}
+		f.heal()
+		for range 1000 {
+			if f.ended() {
+				return
+			}
+			f.run()
+		}
+		for _, o := range f.objects {
+			t.Errorf("%s: %+v", o.name, o.before)
+		}
+	})
+}
+
+// heal ends all disturbances, and gives each object a change that works.
+func (f *fleet) heal() {
+	for _, c := range f.clusters {
+		c.away, c.kept = false, false
+	}
+	f.verbs = map[string]string{}
+	for _, w := range f.policy.Waves {
+		f.verbs[hubv1.RolloutApproveAnnotation] += fmt.Sprintf("%s@%s,", w.Name, f.now.Add(1000*time.Hour).Format(time.RFC3339))
+	}
+	for _, o := range f.objects {
+		o.undo, o.template, o.sick = "", "new", map[string]string{}
+		for _, target := range o.targets {
+			target.Row.HeldByMember = false
+		}
+	}
+}
+
+func (f *fleet) ended() bool {
+	for _, o := range f.objects {
+		if o.before == nil || o.before.Phase != hubv1.RolloutComplete {
+			return false
+		}
+		for _, c := range f.clusters {
+			if target := o.targets[c.name]; target == nil || target.Holds != o.before.Newest {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// run lets all objects step and all clusters report. If nothing changes, it goes on to the next time that a step has named.
+func (f *fleet) run() {
+	moved, next := false, time.Hour
+	for _, o := range f.objects {
+		before := o.before
+		r := Step(f.input(o))
+		f.store(o, r)
+		moved = moved || before == nil || !reflect.DeepEqual(*before, r.Rollout) || len(r.Moved) > 0
+		if r.Again > 0 {
+			next = min(next, r.Again)
+		}
+		for _, c := range f.clusters {
+			row := o.targets[c.name].Row
+			f.report(o, c)
+			moved = moved || row != o.targets[c.name].Row
+		}
+	}
+	if moved {
+		next = time.Second
+	}
+	f.now = f.now.Add(next)
+}
