@@ -29,6 +29,8 @@ breaches=(
 	"placement        $hanse/overrides"
 	"replicas         $hanse/placement"
 	"replicas         sigs.k8s.io/kubefed/pkg/client/generic"
+	"rollout          k8s.io/client-go/rest"
+	"rollout          $hanse/placement"
 	"tenancy          k8s.io/client-go/rest"
 	"versions         k8s.io/client-go/rest"
 	"overrides        sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,7 +85,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer credential decide kindwatch guard source expression placement replicas tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer credential decide kindwatch guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 

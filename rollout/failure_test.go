@@ -41,6 +41,10 @@ func TestGate(t *testing.T) {
 			s.change("t2").step().later(time.Second).undo("1").step().want("Progressing canary: a=1 b=1 c=1 d=1 e=1").again(time.Minute)
 			s.later(time.Minute).step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
 		},
+		"a report of the second in which the cluster was told counts after that second": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthHealthy, "a").step().want(waits).again(time.Second)
+			s.later(time.Second).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
 		"a cluster that does not answer does not pass by an old report": func(s *story) {
 			s.change("t2").step().healthy("a")
 			s.target("a").Row.Away = true
@@ -118,6 +122,25 @@ func TestFailures(t *testing.T) {
 			if s.last.Rollout.Failed != 0 {
 				t.Error("the revision has not failed any more")
 			}
+		},
+		"a change that failed in the last wave completes when its clusters pass after all": func(s *story) {
+			s.change("t2").step().healthy("a").step().healthy("b", "c").step().healthy("d").report(hubv1.HealthDegraded, "e").later(time.Minute)
+			s.step().want("Failed rest: a=2 b=2 c=2 d=2 e=2")
+			s.healthy("e").step().want("Complete: a=2 b=2 c=2 d=2 e=2")
+			if s.last.Rollout.Failed != 0 {
+				t.Error("the revision has not failed any more")
+			}
+		},
+		"a change that failed goes on when the member's admin pauses the copy": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
+			s.target("a").Row.HeldByMember = true
+			s.step().want(waits)
+		},
+		"a cluster that joins late has the whole time": func(s *story) {
+			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
+			s.change("t2").step().healthy("a").later(time.Hour).step().join("aa", 0).step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(0)
+			s.report(hubv1.HealthProgressing, "aa").step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(15 * time.Minute)
+			s.later(15 * time.Minute).step().want("Failed asia: a=2 b=1 c=1 d=1 e=1 aa=2")
 		},
 		"a change that failed is followed by the next one": func(s *story) {
 			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
@@ -204,7 +227,11 @@ func TestRollback(t *testing.T) {
 			s.change("t3").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want("RollingBack canary: a=1 b=1 c=1 d=1 e=1")
 		},
 		"a cluster that joins gets the revision to which the others return": func(s *story) {
-			failing(s).step().join("f", 0).step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1 f=1")
+			failing(s)
+			s.concurrent("1").step().join("cc", 1).step().want("RollingBack asia: a=2 b=1 c=2 d=1 e=1 cc=1")
+		},
+		"a cluster that never had the change cannot fail the rollback": func(s *story) {
+			failing(s.report(hubv1.HealthDegraded, "e").later(time.Hour)).step().later(time.Minute).step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1")
 		},
 	})
 	t.Run("without a revision that passed there is nothing to return to", func(t *testing.T) {
@@ -257,6 +284,19 @@ func TestUndo(t *testing.T) {
 				t.Error("the object still stops the others")
 			}
 			s.undo("").step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1")
+		},
+		"an undo to the last revision that passed has nothing to return to": func(s *story) {
+			s.in.Policy.OnFailure = hubv1.FailureRollback
+			s.change("t2").step().undo("1").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want("Failed canary: a=1 b=1 c=1 d=1 e=1")
+		},
+		"an undo that fails returns to the last revision that passed": func(s *story) {
+			s.in.Policy.OnFailure = hubv1.FailureRollback
+			s.change("t2").step().healthy("a").step().healthy("b", "c").step().healthy("d", "e").step().want("Complete: a=2 b=2 c=2 d=2 e=2")
+			s.undo("1").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want("RollingBack canary: a=2 b=2 c=2 d=2 e=2")
+			s.healthy("a").step().want("Complete: a=2 b=2 c=2 d=2 e=2")
+			if s.last.Progress.Failed || s.last.Rollout.Failed != 1 {
+				t.Errorf("%+v %+v", s.last.Progress, s.last.Rollout)
+			}
 		},
 		"the end of an undo does not try the revision that failed": func(s *story) {
 			s.undo("1").step()

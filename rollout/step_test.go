@@ -127,6 +127,11 @@ func TestWaves(t *testing.T) {
 				t.Error(diff, s.last.Rollout)
 			}
 		},
+		"a revert needs no approval for clusters that had the change": func(s *story) {
+			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
+			s.change("t2").step().healthy("a").verb(hubv1.RolloutApproveAnnotation, "asia@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+			s.later(time.Minute).change("t1").step().healthy("a").step().want("Progressing asia: a=3 b=3 c=3 d=3 e=3")
+		},
 		"without waves all clusters are one wave": func(s *story) {
 			s.in.Policy.Waves = nil
 			s.change("t2").step().want("Progressing all: a=2 b=2 c=2 d=2 e=2")
@@ -222,6 +227,12 @@ func TestHolds(t *testing.T) {
 				t.Error("an object that changes is moving")
 			}
 		},
+		"an object that is moving goes on while as many as may be are moving": func(s *story) {
+			s.in.Policy.MaxObjectsMoving = ptr.To[int32](1)
+			s.join("cc", 1).step().healthy("cc").step().concurrent("2").change("t2").step().healthy("a").step()
+			s.in.Peers = NewPeers([]Progress{{Object: "Widget shop/cart", Moving: true, Done: true}})
+			s.healthy("b").step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1 cc=2")
+		},
 	})
 }
 
@@ -287,6 +298,16 @@ func TestNewClusters(t *testing.T) {
 			s.change("t2").step().leave("a").join("f", 2)
 			s.target("f").Least = 2
 			s.verb(hubv1.RolloutPauseAnnotation, "true").step().want("Paused asia: b=1 c=1 d=1 e=1 f=2")
+		},
+		"a cluster that joins does not get the old revision of a suspended one": func(s *story) {
+			s.target("b").Kept = true
+			s.change("t2").step().healthy("a").step().healthy("c").step().healthy("d", "e").step().want("Complete: a=2 b=1 c=2 d=2 e=2")
+			s.leave("c").join("cc", 1).change("t3").step().want("Progressing canary: a=3 b=1 d=2 e=2 cc=2")
+		},
+		"a replacement follows the new number of a revision": func(s *story) {
+			s.change("t2").step().change("t3").step().change("t2").leave("a").join("f", 2)
+			s.target("f").Least = 2
+			s.verb(hubv1.RolloutPauseAnnotation, "true").step().want("Paused asia: b=1 c=1 d=1 e=1 f=4")
 		},
 		"a replacement does not get a revision that is gone": func(s *story) {
 			s.change("t2").step().join("f", 2)

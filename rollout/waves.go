@@ -58,7 +58,7 @@ func (s *step) place() {
 // first returns the revision of a new target: the desired one if its wave has passed, otherwise an older one. A new target
 // of the wave in progress then changes when its turn comes.
 func (s *step) first(t *target) int64 {
-	if t.Wave < s.at || s.promoted || s.rollingBack() {
+	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
 	}
 	var inWave, most int64
