@@ -56,6 +56,11 @@ says hanse-hub full-values.yaml "namespace: blog"
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
 says hanse-hub "" "name: leader-election"
+says hanse-hub "" "policyName: hanse-hub-rollouts"
+says hanse-hub "" "verbs: [rollout-pause, rollout-undo]"
+says hanse-hub "" "verbs: [rollout-approve, rollout-pause, rollout-skip, rollout-promote, rollout-undo]"
+says hanse-hub no-pods-values.yaml !hanse-hub-rollouts
+says hanse-hub full-values.yaml ".check('rollout-undo').allowed()"
 says hanse-hub "" 169.254.0.0/16
 says hanse-hub "" !--proxy-from-environment
 says hanse-hub full-values.yaml --proxy-from-environment

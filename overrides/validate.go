@@ -72,21 +72,28 @@ func validateRule(rule *hubv1.OverrideRule, path *field.Path) field.ErrorList {
 	if rule.Priority < -maxPriority || rule.Priority > maxPriority {
 		errs = append(errs, field.Invalid(path.Child("priority"), rule.Priority, fmt.Sprintf("must be from %d to %d", -maxPriority, maxPriority)))
 	}
-	if c := rule.Clusters; c != nil {
-		clusters := path.Child("clusters")
-		if len(c.Names) > maxNames {
-			errs = append(errs, field.TooMany(clusters.Child("names"), len(c.Names), maxNames))
-		}
-		errs = append(errs, validateLabelSelector(c.LabelSelector, clusters.Child("labelSelector"))...)
-		if c.Expression != "" {
-			if _, err := targetExpressions().CompileBool(c.Expression); err != nil {
-				errs = append(errs, field.Invalid(clusters.Child("expression"), field.OmitValueType{}, printable(err.Error())))
-			}
-		}
-	}
+	errs = append(errs, ValidateClusters(rule.Clusters, path.Child("clusters"))...)
 	_, faults := compile(rule)
 	for i := range faults {
 		errs = append(errs, faults[i].at(path))
+	}
+	return errs
+}
+
+// ValidateClusters finds what is wrong with the clusters of a rule, or of a wave of a rollout. Nil selects all clusters.
+func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if len(c.Names) > maxNames {
+		errs = append(errs, field.TooMany(path.Child("names"), len(c.Names), maxNames))
+	}
+	errs = append(errs, validateLabelSelector(c.LabelSelector, path.Child("labelSelector"))...)
+	if c.Expression != "" {
+		if _, err := targetExpressions().CompileBool(c.Expression); err != nil {
+			errs = append(errs, field.Invalid(path.Child("expression"), field.OmitValueType{}, printable(err.Error())))
+		}
 	}
 	return errs
 }

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementRef.name`
 // +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.summary.desired`
 // +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.summary.applied`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.summary.updated`
 // +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.summary.healthy`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourceBinding struct {
@@ -62,6 +63,7 @@ type ResourceBindingList struct {
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementRef.name`
 // +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.summary.desired`
 // +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.summary.applied`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.summary.updated`
 // +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.summary.healthy`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterResourceBinding struct {

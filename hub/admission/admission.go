@@ -4,7 +4,8 @@
 //   - The author must have the rights on the hub that the policy exercises in the author's name (rights.go). The rights
 //     are checked first, so that a user without rights causes no other work. hub/slots limits the reviews of one author
 //     and of one namespace.
-//   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile).
+//   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile,
+//     rollout.Validate).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
 //     with the schema of its kind on the hub (breakage.go). Errors that exist without the policy do not count.
 //   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). That never refuses it.
@@ -158,10 +159,7 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 	var err error
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
-		if err := r.reviewPlacement(ctx, p, who); err != nil {
-			return nil, err
-		}
-		warnings, err = r.outranked(ctx, p)
+		warnings, err = r.reviewPlacement(ctx, p, who)
 	case hubv1.OverridePolicyObject:
 		warnings, err = r.reviewOverrides(ctx, p, who)
 	default:
@@ -217,25 +215,30 @@ func specOf(o client.Object) any {
 	return nil
 }
 
-func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject, who author) error {
+func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject, who author) ([]string, error) {
 	if n := len(p.PlacementSpec().Clusters.Names); n > mostNames {
-		return &refusal{text: fmt.Sprintf("spec.clusters.names: more than %d", mostNames)}
+		return nil, &refusal{text: fmt.Sprintf("spec.clusters.names: more than %d", mostNames)}
 	}
 	needs, err := r.selected(p.PlacementSpec().ResourceSelectors, p.GetNamespace())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	clusters, err := r.placing(ctx, &p.PlacementSpec().Clusters)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.demand(ctx, who, slices.Concat(needs, adoption(p.PlacementSpec()), clusters)); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.options.Readable(p); err != nil {
-		return &refusal{text: err.Error()}
+		return nil, &refusal{text: err.Error()}
 	}
-	return nil
+	warnings, err := reviewRollout(p)
+	if err != nil {
+		return nil, err
+	}
+	outranked, err := r.outranked(ctx, p)
+	return append(warnings, outranked...), err
 }
 
 // outranked warns that enforced ClusterPlacements may select the same objects as a namespaced placement.

@@ -63,6 +63,11 @@ func readable(p hubv1.OverridePolicyObject) error {
 	if len(errs) == 0 {
 		return nil
 	}
+	return refusalOf(errs)
+}
+
+// refusalOf names the first faults.
+func refusalOf(errs field.ErrorList) *refusal {
 	texts := make([]string, 0, len(errs))
 	for _, err := range errs {
 		texts = append(texts, err.Error())

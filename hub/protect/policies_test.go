@@ -83,20 +83,12 @@ func installed(t *testing.T) client.Client {
 	admin := as(t, "")
 	ctx := t.Context()
 	must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}})))
-	grant := func(name, user string, rules ...rbacv1.PolicyRule) {
-		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})))
-		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		})))
-		apiserver.AwaitRights(t, hubConfig, user, "", rules...)
-	}
 	all := []string{"*"}
 	for i, user := range []string{theHub, theHook, theCleaner, theGarbage, aTenant} {
-		grant(fmt.Sprintf("protect-%d", i), user, rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: all, Verbs: all},
+		grant(t, admin, fmt.Sprintf("protect-%d", i), user, rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: all, Verbs: all},
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: all})
 	}
-	grant("protect-all", anOperator, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
+	grant(t, admin, "protect-all", anOperator, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
 	for _, o := range charts.Render(t, "hanse-hub/templates/protection.yaml", map[string]any{
 		"protection":     map[string]any{"enabled": true, "breakGlassGroups": []string{inEmergency}},
 		"federatedKinds": []any{map[string]any{"apiGroups": []string{""}, "resources": []string{"configmaps"}}},
@@ -111,6 +103,17 @@ func installed(t *testing.T) client.Client {
 		return nil
 	})
 	return admin
+}
+
+// grant gives a user rights in the whole cluster, and waits for them.
+func grant(t *testing.T, admin client.Client, name, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	must(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})))
+	must(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})))
+	apiserver.AwaitRights(t, hubConfig, user, "", rules...)
 }
 
 func binding(namespace, name string) *hubv1.ResourceBinding {
@@ -139,12 +142,7 @@ func TestTheHubChangesOnlySecretsOfHansectl(t *testing.T) {
 		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
 	}
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}
-	must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "protect-secrets"}, Rules: []rbacv1.PolicyRule{rule}})))
-	must(t, client.IgnoreAlreadyExists(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "protect-secrets"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "protect-secrets"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theHub}},
-	})))
-	apiserver.AwaitRights(t, hubConfig, theHub, "", rule)
+	grant(t, admin, "protect-secrets", theHub, rule)
 	secret := func(name string, labels map[string]string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name, Labels: labels}}
 		must(t, admin.Create(ctx, s))

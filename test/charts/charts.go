@@ -39,6 +39,7 @@ func Render(t *testing.T, path string, values map[string]any) []*unstructured.Un
 		"toJson": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"toYaml": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"quote":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
+		"list":   func(v ...any) []any { return v },
 		"join":   func(separator string, v []string) string { return strings.Join(v, separator) },
 		"default": func(standard, v any) any {
 			if v == nil || v == "" {

@@ -104,8 +104,8 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 			"placements": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"},
 			"memberclusters": {"view"}, "namespaces": {"get"},
 		},
-		"edit":  authorRights(),
-		"admin": authorRights(),
+		"edit":  authorRights("rollout-pause", "rollout-undo"),
+		"admin": authorRights("rollout-approve", "rollout-pause", "rollout-skip", "rollout-promote", "rollout-undo"),
 	}
 	for _, aggregate := range []bool{true, false} {
 		values := map[string]any{"userRoles": map[string]any{"aggregate": aggregate}}
@@ -133,10 +133,10 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 	}
 }
 
-func authorRights() map[string][]string {
+func authorRights(steering ...string) map[string][]string {
 	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return map[string][]string{
-		"placements": append(slices.Clone(write), "override"), "overridepolicies": write,
+		"placements": slices.Concat(write, []string{"override"}, steering), "overridepolicies": write,
 		"resourcebindings": {"get", "list", "watch", "view"}, "namespaces": {"get"},
 	}
 }

@@ -117,7 +117,7 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 	}
 	namespace := ""
 	found := view.Objects{Objects: []view.ObjectSummary{}}
-	follows := func(hubv1.BindingObject) bool { return true }
+	wanted := func(hubv1.BindingObject) bool { return true }
 	switch {
 	case len(args) > 0:
 		kind, name := kindAndName(args)
@@ -126,10 +126,7 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 			return err
 		}
 		namespace, found.Placement = placement.GetNamespace(), view.SummaryOfPlacement(placementKind(placement), placement)
-		follows = func(b hubv1.BindingObject) bool {
-			ref := b.BindingSpec().PlacementRef
-			return ref != nil && ref.Kind == placementKind(placement) && ref.UID == placement.GetUID()
-		}
+		wanted = func(b hubv1.BindingObject) bool { return follows(b, placement) }
 	case !everywhere:
 		if namespace, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return fmt.Errorf("finding the namespace: %w", err)
@@ -139,7 +136,7 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 		return err
 	}
 	visit := func(b hubv1.BindingObject) {
-		if follows(b) {
+		if wanted(b) {
 			found.Objects = append(found.Objects, view.SummaryOf(b))
 		}
 	}

@@ -41,6 +41,8 @@ type Explanation struct {
 	Spread        []SpreadStep       `json:"spread,omitempty"`
 	Shortfalls    []string           `json:"shortfalls,omitempty"`
 	Division      *ExplainedDivision `json:"division,omitempty"`
+	// Rollout of the object, as the binding says; absent if the placement has none.
+	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	// Notes say what only the hub knows.
 	Notes []string `json:"notes,omitempty"`
 	// Fields say who set what on the cluster that was asked about, if that was asked for.
@@ -181,6 +183,7 @@ func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanatio
 		e.Shortfalls = append(e.Shortfalls, s.Message)
 	}
 	e.Division = divisionOf(replay.Division)
+	e.Rollout = in.Binding.BindingSpec().Rollout
 	return e
 }
 

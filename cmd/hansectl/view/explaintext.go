@@ -44,6 +44,9 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 	if e.Fields != nil {
 		e.Fields.write(w)
 	}
+	if e.Rollout != nil {
+		line(w, "Rollout", inShort(e.Rollout))
+	}
 	for _, n := range e.Notes {
 		line(w, "Note", n)
 	}

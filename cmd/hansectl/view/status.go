@@ -35,7 +35,9 @@ type Status struct {
 	Unplaced *Unplaced `json:"unplaced,omitempty"`
 	Regions  []Region  `json:"regions,omitempty"`
 	OnObject *OnObject `json:"onObject,omitempty"`
-	Waiting  []Wait    `json:"waiting,omitempty"`
+	// Rollout is absent if the placement has none.
+	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
+	Waiting []Wait                `json:"waiting,omitempty"`
 
 	withdrawing string // from how many clusters, in words
 }
@@ -80,13 +82,15 @@ type Row struct {
 	Region  string            `json:"region,omitempty"`
 	State   hubv1.TargetState `json:"state"`
 	// Generation of the hub object that the cluster holds.
-	Generation int64                  `json:"generation,omitempty"`
-	Applied    metav1.ConditionStatus `json:"applied"`
-	Ready      *int64                 `json:"ready,omitempty"`
-	Replicas   *int64                 `json:"replicas,omitempty"`
-	Health     hubv1.Health           `json:"health"`
-	Reason     string                 `json:"reason,omitempty"`
-	Message    string                 `json:"message,omitempty"`
+	Generation int64 `json:"generation,omitempty"`
+	// Revision that the cluster holds; absent without a rollout.
+	Revision int64                  `json:"revision,omitempty"`
+	Applied  metav1.ConditionStatus `json:"applied"`
+	Ready    *int64                 `json:"ready,omitempty"`
+	Replicas *int64                 `json:"replicas,omitempty"`
+	Health   hubv1.Health           `json:"health"`
+	Reason   string                 `json:"reason,omitempty"`
+	Message  string                 `json:"message,omitempty"`
 	// Away is true while the hub does not hear the cluster: the row says what was last known.
 	Away bool `json:"away,omitempty"`
 	// LastObservedTime is as of when the row is; absent while it is live, and if that is not known.
@@ -175,6 +179,7 @@ func Of(in StatusInput) Status {
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo, s.Unplaced, s.withdrawing = statusTo(status.Conditions), unplacedOf(in.Binding), Withdrawing(in.Binding)
+	s.Rollout = spec.Rollout
 	summary := status.Summary
 	summary.Desired = 0 // the status may be of an earlier decision
 	if in.Silence != nil {
@@ -184,7 +189,11 @@ func Of(in StatusInput) Status {
 		row := rowOf(t, status.Row(t.Name), byName[t.Name], in.Now)
 		row.unsure = in.Blind && row.sight == nil
 		if in.Silence != nil {
-			row.during(in.Silence, in.Digests[t.Name])
+			digest := in.Digests[t.Name] // of the newest revision
+			if s.Rollout != nil && t.Revision != s.Rollout.Newest {
+				digest = ""
+			}
+			row.during(in.Silence, digest)
 		}
 		if t.State == hubv1.TargetPresent {
 			summary.Desired++
@@ -246,6 +255,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 		return row
 	}
 	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
+	row.Revision = r.Revision
 	row.LastTransitionTime, row.UID, row.Digest = r.LastTransitionTime, r.UID, r.Digest
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)

@@ -33,7 +33,11 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	}
 	fmt.Fprintln(w, strings.Join(s.summary(), gap))
 	if len(s.Clusters) > 0 {
-		header := []string{"CLUSTER", "REGION", "GEN", "APPLIED", "READY", "HEALTH", "AS OF"}
+		header := []string{"CLUSTER", "REGION", "GEN"}
+		if s.Rollout != nil {
+			header = append(header, "REV")
+		}
+		header = append(header, "APPLIED", "READY", "HEALTH", "AS OF")
 		if wide {
 			header = append(header, "STATE", "SINCE", "UID", "DIGEST")
 		}
@@ -43,6 +47,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		{"Regions", s.regions(wide)},
 		{"On object", s.onObject()},
 		{"Scheduled", s.scheduled()},
+		{"Rollout", s.rollout(now)},
 		{"Also", s.others()},
 		{"Rows", s.truncated()},
 		{"Waiting", s.waits()},
@@ -121,7 +126,11 @@ func (s Status) summary() []string {
 func (s Status) rows(now time.Time, wide bool) [][]string {
 	var out [][]string
 	for _, r := range s.Clusters {
-		row := []string{r.Cluster, r.Region, r.generation(s.Object.Generation), string(r.Applied), r.ready(), r.health(), r.asOf(now)}
+		row := []string{r.Cluster, r.Region, r.generation(s.Object.Generation)}
+		if s.Rollout != nil {
+			row = append(row, r.revision(s.Rollout.Newest))
+		}
+		row = append(row, string(r.Applied), r.ready(), r.health(), r.asOf(now))
 		if wide {
 			row = append(row, string(r.State), since(r.LastTransitionTime, now), string(r.UID), r.Digest)
 		}
@@ -145,6 +154,14 @@ func (r Row) generation(hub int64) string {
 		return strconv.FormatInt(r.Generation, 10)
 	}
 	return fmt.Sprintf("%d/%d", r.Generation, hub)
+}
+
+// revision that the cluster holds, of the newest one.
+func (r Row) revision(newest int64) string {
+	if r.Revision == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.Revision, newest)
 }
 
 func (r Row) ready() string {
@@ -227,6 +244,14 @@ func (s Status) onObject() string {
 		text = strings.TrimSpace(text + " | " + leftOut + strings.Join(s.StatusTo.LeftOut, ", "))
 	}
 	return text
+}
+
+// rollout says how far a change is.
+func (s Status) rollout(now time.Time) string {
+	if s.Rollout == nil {
+		return ""
+	}
+	return inShort(s.Rollout) + ", for " + age(s.Rollout.Since, now)
 }
 
 // scheduled is empty while the decision is a plain one.

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+func newRollout(h *hub) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "See and steer how a change reaches the clusters in waves",
+		Long: `See and steer how a change reaches the clusters in waves, as spec.rollout of a placement says.
+
+The subcommands of placements set annotations: hanse.dev/rollout-pause, -approve, -skip and -promote. undo sets hanse.dev/rollout-undo on the
+object. The hub asks for the right to the verb of that name on placements.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: usage(knownCommand),
+	}
+	cmd.AddCommand(newRolloutStatus(h), newRolloutHistory(h), newRolloutUndo(h), newRolloutPause(h), newRolloutResume(h),
+		newRolloutApprove(h), newRolloutSkip(h), newRolloutPromote(h))
+	return cmd
+}
+
+// staged is an object with its binding, which has a rollout.
+type staged struct {
+	id      hubv1.ObjectIdentity
+	object  *unstructured.Unstructured // nil if it is deleted
+	binding hubv1.BindingObject
+}
+
+// readStaged reads an object that has a rollout. The error says why it has none.
+func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (staged, error) {
+	s := staged{id: id}
+	var err error
+	if s.object, err = readObject(ctx, c, id, version); err != nil {
+		return s, err
+	}
+	if s.binding, err = readBinding(ctx, c, id); err != nil {
+		return s, err
+	}
+	switch {
+	case s.object == nil && s.binding == nil:
+		return s, fmt.Errorf("%w %s", errNoObject, id)
+	case s.binding == nil:
+		return s, fmt.Errorf("%s goes to no cluster: see hansectl status", id)
+	case s.binding.BindingSpec().Rollout != nil:
+		return s, nil
+	}
+	followed, err := h.followed(ctx, c, s.binding)
+	switch {
+	case err != nil:
+		return s, err
+	case followed == nil:
+		return s, fmt.Errorf("%s has no rollout", id)
+	case followed.PlacementSpec().Rollout == nil:
+		return s, fmt.Errorf("%s has no rollout: %s %s sets no spec.rollout, so a change goes to all clusters at once", id, placementKind(followed), nameOf(followed))
+	}
+	return s, fmt.Errorf("%s has no revision yet: until the hub has stored one, a change goes to all clusters at once", id)
+}
+
+// followed is the placement that an object follows. Nil: there is none, or the user may not read it.
+func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObject) (placementObject, error) {
+	ref := b.BindingSpec().PlacementRef
+	if ref == nil {
+		return nil, nil
+	}
+	p := emptyPlacement(ref.Kind)
+	err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, p)
+	if err == nil {
+		return p, nil
+	}
+	if err := h.unlessForbidden(client.IgnoreNotFound(err), "the placement is not considered"); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil, nil
+}
+
+// placementArguments wants a placement, and then these.
+func placementArguments(names ...string) cobra.PositionalArgs {
+	return usage(func(cmd *cobra.Command, args []string) error {
+		if err := arguments(append([]string{"PLACEMENT"}, names...)...)(cmd, args); err != nil {
+			return err
+		}
+		if kind, _ := placementArgument(args[0]); emptyPlacement(kind) == nil {
+			return fmt.Errorf("PLACEMENT %q: want NAME, placement/NAME or clusterplacement/NAME", args[0])
+		}
+		return nil
+	})
+}
+
+// placementArgument is the kind and the name of a placement. A name alone is of a Placement.
+func placementArgument(arg string) (kind, name string) {
+	if kind, name, found := strings.Cut(arg, "/"); found {
+		return kind, name
+	}
+	return "placement", arg
+}
+
+// followers are the bindings of the objects that follow a placement.
+func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	visit := func(b hubv1.BindingObject) {
+		if follows(b, p) {
+			out = append(out, b)
+		}
+	}
+	if p.GetNamespace() != "" {
+		err := eachBindingIn(ctx, c, p.GetNamespace(), visit)
+		return out, err
+	}
+	err := eachBinding(ctx, c, visit)
+	return out, err
+}
+
+func follows(b hubv1.BindingObject, p placementObject) bool {
+	ref := b.BindingSpec().PlacementRef
+	return ref != nil && ref.Kind == placementKind(p) && ref.UID == p.GetUID()
+}
+
+// annotate changes the annotations of an object as it is now. If another writer is faster, it reads and changes again.
+func annotate(ctx context.Context, c client.Client, object client.Object, change func(map[string]string)) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		before, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("copying a %T", object)
+		}
+		annotations := map[string]string{}
+		maps.Copy(annotations, object.GetAnnotations())
+		change(annotations)
+		object.SetAnnotations(annotations)
+		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+}
+
+// entries adds name@time to a list of such entries. An entry of the same name goes, and so does one before oldest, the
+// begin of the oldest change in progress: it is for no change any more.
+func entries(list, name string, at, oldest time.Time) string {
+	var kept []string
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		other, text, _ := strings.Cut(item, "@")
+		if given, err := time.Parse(time.RFC3339, text); err == nil && other != name && !given.Before(oldest) {
+			kept = append(kept, item)
+		}
+	}
+	return strings.Join(append(kept, name+"@"+at.UTC().Format(time.RFC3339)), ",")
+}

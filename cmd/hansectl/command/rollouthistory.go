@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+func newRolloutHistory(h *hub) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "history (KIND NAME | KIND/NAME)",
+		Short: "Show the revisions of an object that the hub stores",
+		Long: `Show the revisions of an object that the hub stores.
+
+  GENERATION  generation of the object on the hub with this revision
+  PASSED      yes if the revision passed on all clusters
+  WHERE       clusters that hold the revision`,
+		Example: `  hansectl rollout history deployment web -n shop`,
+		Args:    objectArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			kind, name := kindAndName(args)
+			return h.rolloutHistory(cmd.Context(), out, kind, name)
+		},
+		ValidArgsFunction: h.completeObjects,
+	}
+	out.addTo(cmd)
+	return cmd
+}
+
+func (h *hub) rolloutHistory(ctx context.Context, out output, kind, name string) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := h.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	found, err := h.readStaged(ctx, c, id, version)
+	if err != nil {
+		return err
+	}
+	return out.print(h.streams.Out, view.RolloutHistoryOf(id, found.binding))
+}
+
+func newRolloutUndo(h *hub) *cobra.Command {
+	var to int64
+	cmd := &cobra.Command{
+		Use:   "undo (KIND NAME | KIND/NAME) [--to-revision N]",
+		Short: "Return the clusters to an earlier revision of an object",
+		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on the object. Without
+--to-revision, it is the last revision that passed on all clusters, except the current one.
+
+The object on the hub keeps its newest spec. The next change of the object or its policies ends the undo, and so does the removal of the annotation.`,
+		Example: `  hansectl rollout undo deployment web -n shop
+
+  hansectl rollout undo deployment web -n shop --to-revision 5`,
+		Args: objectArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("to-revision") && to < 1 {
+				return usageError(cmd, fmt.Errorf("--to-revision %d: want 1 or more", to))
+			}
+			kind, name := kindAndName(args)
+			return h.rolloutUndo(cmd.Context(), kind, name, to)
+		},
+		ValidArgsFunction: h.completeObjects,
+	}
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to return to. Unset: the last one that passed on all clusters, except the current one.")
+	return cmd
+}
+
+func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) error {
+	c, _, err := h.connect()
+	if err != nil {
+		return err
+	}
+	id, version, err := h.identify(kind, name)
+	if err != nil {
+		return err
+	}
+	found, err := h.readStaged(ctx, c, id, version)
+	if err != nil {
+		return err
+	}
+	if found.object == nil {
+		return fmt.Errorf("%s is deleted: there is nothing to return to", id)
+	}
+	spec := found.binding.BindingSpec()
+	revision, err := undoTo(spec, to)
+	if err != nil {
+		return fmt.Errorf("returning %s to an earlier revision: %w", id, err)
+	}
+	named := strings.ToLower(id.Kind) + "/" + id.Name
+	if state := spec.Rollout; state.Revision == revision && state.Failed != revision {
+		says(h.streams.Out, named, "the clusters get revision %d already", revision)
+		return nil
+	}
+	value := fmt.Sprintf("%d@%s", revision, time.Now().UTC().Format(time.RFC3339)) // the time makes it another value than that of an earlier undo
+	if err := annotate(ctx, c, found.object, func(a map[string]string) { a[hubv1.RolloutUndoAnnotation] = value }); err != nil {
+		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
+	}
+	how := "wave by wave, without soak and approvals: it has passed on all clusters before"
+	if !spec.Revision(revision).Passed {
+		how = "wave by wave"
+	}
+	says(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
+	return nil
+}
+
+var errNothingPassed = errors.New("no other revision has passed on all clusters: name one by --to-revision")
+
+// undoTo returns the revision to return to: the given one, or the last other one that passed on all clusters.
+func undoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
+	var numbers []string
+	last := int64(0)
+	for _, r := range spec.Revisions {
+		numbers = append(numbers, fmt.Sprint(r.Number))
+		if r.Passed && r.Number != spec.Rollout.Revision {
+			last = max(last, r.Number)
+		}
+	}
+	stored := strings.Join(numbers, ", ")
+	switch {
+	case to != 0 && spec.Revision(to) == nil:
+		return 0, fmt.Errorf("revision %d is gone: the hub stores %s", to, stored)
+	case to != 0:
+		return to, nil
+	case last == 0:
+		return 0, fmt.Errorf("%w; the hub stores %s", errNothingPassed, stored)
+	}
+	return last, nil
+}

@@ -1,0 +1,319 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// rollingPlacement reads a placement that has a rollout.
+func (h *hub) rollingPlacement(ctx context.Context, c client.Client, kind, name string) (placementObject, error) {
+	p := emptyPlacement(kind)
+	if err := h.readPlacement(ctx, c, p, name); err != nil {
+		return nil, err
+	}
+	if p.PlacementSpec().Rollout == nil {
+		return nil, fmt.Errorf("%s %s has no rollout: it sets no spec.rollout, so a change goes to all clusters at once", placementKind(p), nameOf(p))
+	}
+	return p, nil
+}
+
+// asking is a placement whose rollouts a user steers.
+type asking struct {
+	hub       *hub
+	client    client.Client
+	placement placementObject
+	named     string // placement/web
+}
+
+// ask reads the placement that an argument names.
+func (h *hub) ask(ctx context.Context, arg string) (*asking, error) {
+	c, _, err := h.connect()
+	if err != nil {
+		return nil, err
+	}
+	kind, name := placementArgument(arg)
+	p, err := h.rollingPlacement(ctx, c, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return &asking{hub: h, client: c, placement: p, named: strings.ToLower(placementKind(p)) + "/" + name}, nil
+}
+
+func (a *asking) annotate(ctx context.Context, change func(map[string]string)) error {
+	if err := annotate(ctx, a.client, a.placement, change); err != nil {
+		return fmt.Errorf("changing %s: %w", a.named, err)
+	}
+	return nil
+}
+
+func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
+
+// underway are the changes of a placement's objects that are in progress. A verb for them has the time at which the
+// latest one began, by the clock of the hub: a later change is not meant.
+type underway struct {
+	objects        int
+	oldest, latest time.Time
+	clusters       []string // of all objects of the placement, sorted
+}
+
+var errNoChange = errors.New("no object of the placement is changing")
+
+// changes finds the changes in progress. Of changes that have been rolled back, only a promotion speaks.
+func (a *asking) changes(ctx context.Context, alsoRolledBack bool) (underway, error) {
+	bindings, err := followers(ctx, a.client, a.placement)
+	if err != nil {
+		return underway{}, err
+	}
+	var u underway
+	for _, b := range bindings {
+		for _, t := range b.BindingSpec().Clusters {
+			u.clusters = append(u.clusters, t.Name)
+		}
+		r := b.BindingSpec().Rollout
+		if r == nil || r.Phase == hubv1.RolloutComplete || r.Phase == hubv1.RolloutRolledBack && !alsoRolledBack {
+			continue
+		}
+		if u.objects++; u.objects == 1 || r.Began.Time.Before(u.oldest) {
+			u.oldest = r.Began.Time
+		}
+		if r.Began.After(u.latest) {
+			u.latest = r.Began.Time
+		}
+	}
+	slices.Sort(u.clusters)
+	u.clusters = slices.Compact(u.clusters)
+	if u.objects == 0 {
+		return u, fmt.Errorf("%s: %w", a.named, errNoChange)
+	}
+	return u, nil
+}
+
+func newRolloutPause(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:     "pause PLACEMENT",
+		Short:   "Let no more clusters begin to change",
+		Long:    `Let no more clusters begin to change. Clusters that have begun go on.`,
+		Example: `  hansectl rollout pause web -n shop`,
+		Args:    placementArguments(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := h.ask(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.annotate(cmd.Context(), func(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }); err != nil {
+				return err
+			}
+			a.says("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", args[0])
+			return nil
+		},
+		ValidArgsFunction: h.completePlacements,
+	}
+}
+
+func newRolloutResume(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume PLACEMENT",
+		Short:   "End a pause",
+		Long:    `End a pause: changes go on where they are.`,
+		Example: `  hansectl rollout resume web -n shop`,
+		Args:    placementArguments(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := h.ask(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.placement.GetAnnotations()[hubv1.RolloutPauseAnnotation] == "" {
+				a.says("is not paused")
+				return nil
+			}
+			if err := a.annotate(cmd.Context(), func(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }); err != nil {
+				return err
+			}
+			a.says("resumed: changes go on where they are")
+			return nil
+		},
+		ValidArgsFunction: h.completePlacements,
+	}
+}
+
+func newRolloutApprove(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve PLACEMENT WAVE",
+		Short: "Let the changes in progress enter a wave",
+		Long: `Let the changes in progress enter a wave whose approval is Manual. A later change needs another approval.
+
+An object enters the wave when it has passed the waves before, also if it is approved earlier.`,
+		Example: `  hansectl rollout approve web asia -n shop`,
+		Args:    placementArguments("WAVE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return h.approve(cmd.Context(), args[0], args[1])
+		},
+		ValidArgsFunction: h.completeWaves,
+	}
+}
+
+func (h *hub) approve(ctx context.Context, placement, wave string) error {
+	a, err := h.ask(ctx, placement)
+	if err != nil {
+		return err
+	}
+	waves := a.placement.PlacementSpec().Rollout.Waves
+	i := slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool { return w.Name == wave })
+	switch {
+	case i < 0:
+		return fmt.Errorf("%s has no wave %q: its waves are %s", a.named, wave, strings.Join(waveNames(a.placement), ", "))
+	case waves[i].Approval != hubv1.ApprovalManual:
+		return fmt.Errorf("wave %s of %s waits for no approval: its approval is %s", wave, a.named, hubv1.ApprovalAutomatic)
+	}
+	u, err := a.changes(ctx, false)
+	if err != nil {
+		return err
+	}
+	if err := a.annotate(ctx, func(annotations map[string]string) {
+		annotations[hubv1.RolloutApproveAnnotation] = entries(annotations[hubv1.RolloutApproveAnnotation], wave, u.latest, u.oldest)
+	}); err != nil {
+		return err
+	}
+	a.says("wave %s is approved for the changes of %s: each enters it when it has passed the waves before", wave, counted(u.objects, "object"))
+	return nil
+}
+
+func newRolloutSkip(h *hub) *cobra.Command {
+	return &cobra.Command{
+		Use:   "skip PLACEMENT CLUSTER",
+		Short: "Let no wave wait for a cluster",
+		Long: `Let no wave wait for a cluster, for the changes in progress. The cluster gets the new revision when its wave has passed without it, and its failure
+stops nothing.`,
+		Example: `  hansectl rollout skip web eu-fra-1 -n shop`,
+		Args:    placementArguments("CLUSTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return h.skip(cmd.Context(), args[0], args[1])
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return h.completeClusters(cmd, nil, typed)
+			}
+			return h.completePlacements(cmd, args, typed)
+		},
+	}
+}
+
+func (h *hub) skip(ctx context.Context, placement, cluster string) error {
+	const named = 20
+	a, err := h.ask(ctx, placement)
+	if err != nil {
+		return err
+	}
+	u, err := a.changes(ctx, false)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(u.clusters, cluster) {
+		more := ""
+		if n := len(u.clusters) - named; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return fmt.Errorf("no object of %s goes to cluster %q: its clusters are %s%s", a.named, cluster, strings.Join(u.clusters[:min(named, len(u.clusters))], ", "), more)
+	}
+	if err := a.annotate(ctx, func(annotations map[string]string) {
+		annotations[hubv1.RolloutSkipAnnotation] = entries(annotations[hubv1.RolloutSkipAnnotation], cluster, u.latest, u.oldest)
+	}); err != nil {
+		return err
+	}
+	a.says("%s is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed", cluster, counted(u.objects, "object"))
+	return nil
+}
+
+// promotion is one run of promote.
+type promotion struct {
+	hub       *hub
+	full, yes bool
+	reason    string
+}
+
+func newRolloutPromote(h *hub) *cobra.Command {
+	p := &promotion{hub: h}
+	cmd := &cobra.Command{
+		Use:   "promote PLACEMENT --full --reason TEXT",
+		Short: "Send the changes in progress to all clusters at once",
+		Long: `Send the changes in progress to all clusters at once, without waves, soak, approvals and windows. It is for emergencies: a bad change reaches every
+cluster. Changes that have failed or were rolled back are sent, too. Suspended and cordoned clusters keep their revision.`,
+		Example: `  hansectl rollout promote web -n shop --full --reason "CVE-2026-1234"`,
+		Args:    placementArguments(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.reason = strings.Join(strings.Fields(p.reason), " ")
+			switch {
+			case !p.full:
+				return usageError(cmd, errors.New("--full is missing: to go on to one more wave, use hansectl rollout approve"))
+			case p.reason == "":
+				return usageError(cmd, errors.New("--reason is missing: say why the waves are left out"))
+			}
+			return p.run(cmd.Context(), args[0])
+		},
+		ValidArgsFunction: h.completePlacements,
+	}
+	cmd.Flags().BoolVar(&p.full, "full", false, "All clusters at once. Required.")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "Why the waves are left out. It is stored with the placement. Required.")
+	cmd.Flags().BoolVar(&p.yes, "yes", false, "Do not ask.")
+	return cmd
+}
+
+func (p *promotion) run(ctx context.Context, placement string) error {
+	a, err := p.hub.ask(ctx, placement)
+	if err != nil {
+		return err
+	}
+	u, err := a.changes(ctx, true)
+	if err != nil {
+		return err
+	}
+	changes := "the changes of " + counted(u.objects, "object")
+	if err := p.hub.confirm(p.yes, "This sends %s to %s at once.", changes, counted(len(u.clusters), "cluster")); err != nil {
+		return err
+	}
+	value := u.latest.UTC().Format(time.RFC3339) + " " + p.reason
+	if err := a.annotate(ctx, func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }); err != nil {
+		return err
+	}
+	a.says("%s go to all clusters at once: %s", changes, p.reason)
+	return nil
+}
+
+func waveNames(p hubv1.PlacementObject) []string {
+	var out []string
+	for _, w := range p.PlacementSpec().Rollout.Waves {
+		out = append(out, w.Name)
+	}
+	return out
+}
+
+// completeWaves offers placements, and then the waves of the placement that wait for approval.
+func (h *hub) completeWaves(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return h.completePlacements(cmd, args, typed)
+	}
+	kind, _ := placementArgument(args[0])
+	if emptyPlacement(kind) == nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	a, err := h.ask(cmd.Context(), args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, w := range a.placement.PlacementSpec().Rollout.Waves {
+		if w.Approval == hubv1.ApprovalManual && strings.HasPrefix(w.Name, typed) {
+			names = append(names, w.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

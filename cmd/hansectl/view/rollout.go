@@ -1,0 +1,212 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// RolloutResult says whether a rollout has ended.
+type RolloutResult string
+
+const (
+	// RolloutRuns means that the rollout has not ended.
+	RolloutRuns RolloutResult = "Running"
+	// RolloutDone means that all clusters have the revision that the user asked for.
+	RolloutDone RolloutResult = "Done"
+	// RolloutBroken means that a revision has failed.
+	RolloutBroken RolloutResult = "Failed"
+)
+
+// Rollout is what `rollout status` shows of one object.
+type Rollout struct {
+	Object    Object `json:"object"`
+	Placement string `json:"placement,omitempty"`
+	// Result is Running, Done or Failed, and Progress says it in one line.
+	Result   RolloutResult        `json:"result"`
+	Progress string               `json:"progress"`
+	Rollout  hubv1.BindingRollout `json:"rollout"`
+	// Waves are missing if the user may not read the placement or the clusters.
+	Waves    []RolloutWave    `json:"waves,omitempty"`
+	Clusters []RolloutCluster `json:"clusters,omitempty"`
+
+	scheduled string // why the hub decides nothing; empty if it does
+}
+
+// RolloutWave counts the clusters of a wave.
+type RolloutWave struct {
+	Name string `json:"name"`
+	// Clusters that shall hold the object, and of those the ones that have the revision of the rollout.
+	Clusters int `json:"clusters"`
+	Updated  int `json:"updated"`
+}
+
+// RolloutCluster is one cluster's part of a rollout.
+type RolloutCluster struct {
+	Cluster string `json:"cluster"`
+	// Wave is empty if it is not known.
+	Wave string `json:"wave,omitempty"`
+	// Revision that the cluster shall hold.
+	Revision int64 `json:"revision"`
+	// Holds is the revision that the cluster last reported as applied.
+	Holds  int64        `json:"holds,omitempty"`
+	Health hubv1.Health `json:"health"`
+	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not.
+	PassingSince *metav1.Time `json:"passingSince,omitempty"`
+	Reason       string       `json:"reason,omitempty"`
+	Message      string       `json:"message,omitempty"`
+
+	updated bool // it has the revision of the rollout
+	wave    int  // index of the wave
+}
+
+// RolloutInput is what a Rollout is made of. The binding must have a rollout.
+type RolloutInput struct {
+	ID      hubv1.ObjectIdentity
+	Object  *unstructured.Unstructured
+	Binding hubv1.BindingObject
+	// Placement that the object follows. Nil: it cannot be read.
+	Placement hubv1.PlacementObject
+	// Members are empty if the user may not read them.
+	Members []hubv1.MemberCluster
+}
+
+// RolloutOf shows the rollout of an object.
+func RolloutOf(in RolloutInput) Rollout {
+	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
+	r := Rollout{Object: objectOf(in.ID, in.Object), Placement: followedBy(spec), Rollout: *spec.Rollout}
+	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled); c != nil && c.Status != metav1.ConditionTrue {
+		r.scheduled = why(c.Reason, c.Message)
+	}
+	waveOf := wavesOf(in.Placement, in.Members)
+	for _, t := range spec.Clusters {
+		if t.State == hubv1.TargetAbsent {
+			continue
+		}
+		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
+		if row := status.Row(t.Name); row != nil {
+			c.Holds, c.PassingSince, c.Reason, c.Message = row.Revision, row.PassingSince, row.Reason, row.Message
+			c.Health = cmp.Or(row.Health, hubv1.HealthUnknown)
+			c.updated = row.Revision == r.Rollout.Revision && row.Applied == metav1.ConditionTrue
+		}
+		if i, known := waveOf[t.Name]; known {
+			c.wave, c.Wave = i, in.Placement.PlacementSpec().Rollout.Waves[i].Name
+		}
+		r.Clusters = append(r.Clusters, c)
+	}
+	slices.SortFunc(r.Clusters, func(a, b RolloutCluster) int {
+		return cmp.Or(cmp.Compare(a.wave, b.wave), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	r.countWaves(in.Placement, len(waveOf) > 0)
+	r.Result, r.Progress = r.result(spec)
+	return r
+}
+
+// wavesOf returns the index of each cluster's wave: the first wave that selects the cluster, else the last one.
+func wavesOf(p hubv1.PlacementObject, members []hubv1.MemberCluster) map[string]int {
+	if p == nil || p.PlacementSpec().Rollout == nil {
+		return nil
+	}
+	waves, out := p.PlacementSpec().Rollout.Waves, map[string]int{}
+	for i := range members {
+		facts := overrides.ClusterOf(&members[i])
+		index := slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool {
+			selected, err := overrides.Selects(&hubv1.OverrideRule{Clusters: w.Clusters}, facts)
+			return err == nil && selected
+		})
+		if index < 0 {
+			index = len(waves) - 1
+		}
+		out[members[i].Name] = index
+	}
+	return out
+}
+
+func (r *Rollout) countWaves(p hubv1.PlacementObject, known bool) {
+	if !known {
+		return
+	}
+	for i, w := range p.PlacementSpec().Rollout.Waves {
+		wave := RolloutWave{Name: w.Name}
+		for _, c := range r.Clusters {
+			if c.Wave == "" || c.wave != i {
+				continue
+			}
+			wave.Clusters++
+			if c.updated {
+				wave.Updated++
+			}
+		}
+		r.Waves = append(r.Waves, wave)
+	}
+}
+
+// result says whether the rollout has ended, and how far it is.
+func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
+	state, name := r.Rollout, r.subject()
+	newest := spec.Revision(state.Newest)
+	switch {
+	case r.scheduled != "":
+		return RolloutRuns, "Waiting for the hub to decide: " + r.scheduled
+	case newest != nil && newest.Generation < r.Object.Generation:
+		return RolloutRuns, fmt.Sprintf("Waiting for the hub to see generation %d of %s", r.Object.Generation, name)
+	case state.Phase == hubv1.RolloutComplete:
+		return RolloutDone, fmt.Sprintf("%s successfully rolled out: revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
+	case state.Phase == hubv1.RolloutRolledBack && state.Failed == 0:
+		return RolloutDone, fmt.Sprintf("%s successfully returned to revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
+	case state.Phase == hubv1.RolloutRolledBack:
+		return RolloutBroken, fmt.Sprintf("%s was rolled back: %s", name, state.Message)
+	case state.Phase == hubv1.RolloutFailed:
+		return RolloutBroken, fmt.Sprintf("Revision %d of %s failed in wave %s: %s", cmp.Or(state.Failed, state.Revision), name, state.Wave, state.Message)
+	}
+	text := "Waiting for " + r.waitsFor()
+	if state.Message != "" {
+		text += "; " + state.Message
+	}
+	return RolloutRuns, text
+}
+
+// waitsFor names the wave in progress and its clusters: wave asia: 2 of 5 clusters have revision 7.
+func (r *Rollout) waitsFor() string {
+	state, all := r.Rollout, RolloutWave{}
+	for _, c := range r.Clusters {
+		all.Clusters++
+		if c.updated {
+			all.Updated++
+		}
+	}
+	count := fmt.Sprintf("%d of all %d clusters have revision %d", all.Updated, all.Clusters, state.Revision)
+	switch i := slices.IndexFunc(r.Waves, func(w RolloutWave) bool { return w.Name == state.Wave }); {
+	case state.Phase == hubv1.RolloutRollingBack:
+		return "the rollback: " + count
+	case state.Wave == "":
+		return "the first revision: " + count
+	case i >= 0:
+		w := r.Waves[i]
+		count = fmt.Sprintf("%d of %d clusters have revision %d", w.Updated, w.Clusters, state.Revision)
+	}
+	return fmt.Sprintf("wave %s: %s", state.Wave, count)
+}
+
+func (r *Rollout) subject() string {
+	return hubv1.ObjectIdentity{Group: r.Object.Group, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}.String()
+}
+
+// inShort says in one line how far a rollout is.
+func inShort(r *hubv1.BindingRollout) string {
+	text := fmt.Sprintf("revision %d", r.Revision)
+	if r.Revision != r.Newest {
+		text += fmt.Sprintf(" (newest %d)", r.Newest)
+	}
+	if r.Wave != "" {
+		text += ", wave " + r.Wave
+	}
+	return why(text+", "+string(r.Phase), r.Message)
+}

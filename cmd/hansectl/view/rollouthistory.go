@@ -1,0 +1,70 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// RolloutHistory is what `rollout history` shows: the revisions of an object that are stored.
+type RolloutHistory struct {
+	Object    Object `json:"object"`
+	Placement string `json:"placement,omitempty"`
+	// Revision that the clusters get, and Newest of the hub object.
+	Revision  int64             `json:"revision"`
+	Newest    int64             `json:"newest"`
+	Revisions []HistoryRevision `json:"revisions"`
+}
+
+// HistoryRevision is one revision of an object.
+type HistoryRevision struct {
+	Number int64 `json:"number"`
+	// Generation of the hub object with this revision.
+	Generation int64       `json:"generation,omitempty"`
+	FirstSeen  metav1.Time `json:"firstSeen"`
+	// Passed is true if the revision passed on all clusters.
+	Passed bool `json:"passed"`
+	// Clusters that hold the revision.
+	Clusters []string `json:"clusters,omitempty"`
+}
+
+// RolloutHistoryOf shows the revisions of an object. The binding must have a rollout.
+func RolloutHistoryOf(id hubv1.ObjectIdentity, binding hubv1.BindingObject) RolloutHistory {
+	spec := binding.BindingSpec()
+	h := RolloutHistory{
+		Object: Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, State: Present}, Placement: followedBy(spec),
+		Revision: spec.Rollout.Revision, Newest: spec.Rollout.Newest, Revisions: []HistoryRevision{},
+	}
+	for _, r := range spec.Revisions {
+		one := HistoryRevision{Number: r.Number, Generation: r.Generation, FirstSeen: r.Time, Passed: r.Passed}
+		for _, row := range binding.BindingStatus().Clusters {
+			if row.Revision == r.Number {
+				one.Clusters = append(one.Clusters, row.Name)
+			}
+		}
+		slices.Sort(one.Clusters)
+		h.Revisions = append(h.Revisions, one)
+	}
+	slices.SortFunc(h.Revisions, func(a, b HistoryRevision) int { return int(a.Number - b.Number) })
+	return h
+}
+
+// Write writes the revisions, the oldest one first.
+func (h RolloutHistory) Write(w io.Writer, _ time.Time) {
+	id := hubv1.ObjectIdentity{Group: h.Object.Group, Kind: h.Object.Kind, Namespace: h.Object.Namespace, Name: h.Object.Name}
+	revisions := fmt.Sprintf("clusters get revision %d", h.Revision)
+	if h.Revision != h.Newest {
+		revisions += fmt.Sprintf(", the hub object has revision %d", h.Newest)
+	}
+	fmt.Fprintln(w, printable(id.String()+gap+h.Placement+gap+revisions))
+	var rows [][]string
+	for _, r := range h.Revisions {
+		rows = append(rows, []string{revisionCell(r.Number), revisionCell(r.Generation), r.FirstSeen.UTC().Format(time.RFC3339), yes(r.Passed), list(r.Clusters)})
+	}
+	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE"}, rows)
+}

@@ -1,0 +1,52 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Write writes the rollout as text.
+func (r Rollout) Write(w io.Writer, now time.Time) {
+	state := r.Rollout
+	fmt.Fprintln(w, printable(strings.Join([]string{r.subject(), r.Placement, r.revisions()}, gap)))
+	wave := string(state.Phase) + " for " + age(state.Since, now)
+	if state.Wave != "" {
+		wave = state.Wave + ", " + wave
+	}
+	line(w, "Wave", wave)
+	var rows [][]string
+	for _, c := range r.Clusters {
+		rows = append(rows, []string{c.Cluster, c.Wave, revisionCell(c.Revision), revisionCell(c.Holds), string(c.Health), since(c.PassingSince, now), why(c.Reason, c.Message)})
+	}
+	table(w, []string{"CLUSTER", "WAVE", "REVISION", "HOLDS", "HEALTH", "PASSING", "WHY"}, rows)
+	var waves []string
+	for _, wave := range r.Waves {
+		waves = append(waves, fmt.Sprintf("%s %d/%d", wave.Name, wave.Updated, wave.Clusters))
+	}
+	line(w, "Waves", strings.Join(waves, gap))
+	line(w, "Progress", r.Progress)
+}
+
+// revisions says where the clusters come from and where they go: revision 6 -> 7.
+func (r Rollout) revisions() string {
+	state := r.Rollout
+	text := fmt.Sprintf("revision %d", state.Revision)
+	if state.Passed != 0 && state.Passed != state.Revision {
+		text = fmt.Sprintf("revision %d -> %d", state.Passed, state.Revision)
+	}
+	if state.Newest != state.Revision {
+		text += fmt.Sprintf(", newest %d", state.Newest)
+	}
+	return text
+}
+
+// revisionCell is empty for a revision that is not known.
+func revisionCell(revision int64) string {
+	if revision == 0 {
+		return ""
+	}
+	return strconv.FormatInt(revision, 10)
+}
