@@ -7,8 +7,8 @@ import (
 	"unique"
 )
 
-// identity says what tells the entries of a list apart: the values of keys, or, without keys, the whole entry. Lists of
-// this kind are x-kubernetes-list-type map and set. Server-side apply refuses an entry that is there twice, where create
+// identity says what tells the entries of a list apart: the values of keys, or, without keys, the whole entry. The
+// x-kubernetes-list-type of such a list is map or set. Server-side apply refuses an entry that is there twice; create
 // takes it in a built-in kind.
 type identity struct{ keys []key }
 

@@ -123,7 +123,8 @@ func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.Me
 	return cluster, nil
 }
 
-// noCluster is the error for a name that no MemberCluster has. It names those that there are, if the user may list them.
+// noCluster is the error for a name that no MemberCluster has. It lists the names that there are, if the user may list
+// them.
 func noCluster(ctx context.Context, hub client.Client, name string) error {
 	members, err := listClusters(ctx, hub)
 	if err != nil {

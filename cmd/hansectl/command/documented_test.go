@@ -88,7 +88,8 @@ func callsIn(line string) [][]string {
 	return calls
 }
 
-// commandsOf splits a line into commands and these into words. It knows quotes, pipes, lists, redirections and comments.
+// commandsOf splits a line into commands, and these into words. It knows quotes, pipes, lists, redirections and
+// comments.
 func commandsOf(line string) [][]string {
 	var commands [][]string
 	var words []string

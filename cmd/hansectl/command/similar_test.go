@@ -15,7 +15,7 @@ func TestAMistypedWordIsAnsweredWithTheNamesThatItMayMean(t *testing.T) {
 	}{
 		"a letter too many":                       {"placements", []string{"placement"}, []string{"placement"}},
 		"a letter too few":                        {"deploymnt", []string{"deployment"}, []string{"deployment"}},
-		"two letters that changed places":         {"pormetheus", []string{"prometheus"}, []string{"prometheus"}},
+		"two letters that changed places":         {"cofnigmap", []string{"configmap"}, []string{"configmap"}},
 		"the most similar name first":             {"confgmap", []string{"configmaps", "configmap"}, []string{"configmap", "configmaps"}},
 		"names of equal distance by name":         {"eu-fra-9", []string{"eu-fra-3", "eu-fra-1", "eu-fra-2", "eu-fra-4"}, []string{"eu-fra-1", "eu-fra-2", "eu-fra-3"}},
 		"a name that is there twice, once":        {"evnts", []string{"events", "events"}, []string{"events"}},
