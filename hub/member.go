@@ -84,11 +84,11 @@ type memberMaker struct {
 	wakes  memberWakes
 }
 
-// memberWakes are told of changes on members. None may wait.
+// memberWakes are called for changes on members. They must not wait.
 type memberWakes struct {
-	// kind is told of a kind that a member may serve now, no longer, or otherwise, and of a watch whose state changed.
+	// kind is called for a kind whose serving on a member may have changed, and for a watch whose state changed.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
-	// copied is told of a copy that changed on a member.
+	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)
 }
 

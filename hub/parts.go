@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// parts are the parts of the hub. Each is made of those before it.
+// parts are the parts of the hub. Each is made of the parts before it.
 type parts struct {
 	*process
 	*knowledge
@@ -194,7 +194,7 @@ func (p *parts) addProtection() error {
 	return p.protection.SetupWithManager(p.mgr)
 }
 
-// addViews serves what users may see of members.
+// addViews serves the views of members.
 func (p *parts) addViews() error {
 	if p.views == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect says who wakes whom: the one table of it. All parts are made by then, and none has started.
+// connect registers who wakes whom, in one table. All parts are made by then, and none has started.
 func (p *parts) connect(ctx context.Context) {
 	p.followPolicies()
 	p.followTemplates(ctx)

@@ -54,7 +54,7 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 	return trial.warnings, nil
 }
 
-// readable returns why a policy is invalid, whatever it selects.
+// readable returns why a policy is invalid for any object.
 func readable(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}

@@ -46,7 +46,7 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 		for _, verb := range []string{"get", "create", "update", "delete"} {
 			name := s.Name
 			if verb == "create" {
-				name = "" // whoever creates an object is not asked for its name
+				name = "" // a create is authorized without the object's name
 			}
 			n := need{why: whySelected, attributes: authorizationv1.ResourceAttributes{
 				Namespace: namespace, Verb: verb, Group: s.APIGroup, Resource: resource, Name: name,

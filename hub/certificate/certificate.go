@@ -44,7 +44,8 @@ const (
 	// lasts is how long a certificate and its CA are valid, renewBefore their end there is a new one.
 	lasts       = 365 * 24 * time.Hour
 	renewBefore = 120 * 24 * time.Hour
-	// lookEvery is how soon is seen what another replica or a person wrote; retryAfter follows an error or a conflict.
+	// lookEvery is the time between two looks for changes of another replica or a user; retryAfter follows an error or a
+	// conflict.
 	lookEvery  = 30 * time.Second
 	retryAfter = time.Second
 
@@ -56,7 +57,7 @@ var ErrNone = errors.New("the certificate is not there yet")
 
 // Options of a Keeper. All but Reader, Client, Configuration and Clock are required.
 type Options struct {
-	// Reader reads uncached, Client writes. Default those of the manager of SetupWithManager.
+	// Reader reads uncached, Client writes. Default: those of the manager of SetupWithManager.
 	Reader client.Reader
 	Client client.Client
 	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a

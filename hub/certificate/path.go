@@ -12,10 +12,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// The API server does not say who it is when it calls a webhook, unless its own configuration was changed for it. So
-// the path has a random part, which only those know who may read the Secret or the configuration. It is as good as a
-// password that is sent in every request: who reads what the API server logs of a failed call, or is told of it, knows
-// it. A new one is made when it is taken out of the Secret.
+// The API server does not authenticate itself when it calls a webhook, unless it was configured to. So the path has a
+// random part, known only to users who may read the Secret or the configuration. It is as good as a password in every
+// request: the API server may log it with a failed call. To get a new one, remove it from the Secret.
 const pathKey = "path"
 
 // hiding parts cannot be guessed, as far as their length goes. In the path of a service API servers take small letters

@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// lasts is how long members are written in one epoch at least. Edits of policies within the epoch that was the newest
-	// when a backup was taken cannot be told from those in the backup.
+	// lasts is the least time for which members are written in one epoch. Edits of policies after a backup, in the epoch
+	// that was the newest then, cannot be told from edits before it.
 	lasts = 10 * time.Minute
 	// lookEvery is how often a replica looks whether the newest epoch is over.
 	lookEvery = time.Minute
@@ -174,8 +174,8 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the epochs for a write to a member, of which the newest goes into the mark. A process that has none of
-// its own yet appends one first. If that fails, the write is made in the epoch before, and Look tries again.
+// Use returns the epochs for a write to a member. The newest one goes into the mark. A process without an epoch of its
+// own appends one first. If that fails, the write uses the earlier epoch, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()

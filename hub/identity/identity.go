@@ -1,5 +1,6 @@
-// Package identity reads what a process has to know of the hub before it begins: the identity of the hub's cluster, and
-// the key of the digests of Secrets. It waits for the hub's API server, and makes the key if there is none.
+// Package identity reads the facts about the hub that a process needs before it begins: the identity of the hub's
+// cluster, and the key of the digests of Secrets. It waits for the hub's API server, and makes the key if there is
+// none.
 package identity
 
 import (
@@ -25,12 +26,12 @@ const (
 	awaitTimeout = 5 * time.Second // of one request
 	awaitEvery   = time.Second
 	awaitTells   = 10 * time.Second
-	// awaitYes is how long a server may say no: one that has just started knows no roles and serves no definitions until
-	// it has read them.
+	// awaitYes is how long a refusal of the server is not final: a server that has just started has not read its roles and
+	// definitions yet.
 	awaitYes = 30 * time.Second
 )
 
-// Hub is what a process knows of the hub.
+// Hub is the identity of the hub and its key.
 type Hub struct {
 	UID types.UID // of its kube-system namespace
 	Key canonical.Key

@@ -16,11 +16,11 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// capacityInterval is the least time between two writes whose only news are nodes and what they offer.
+// capacityInterval is the least time between two writes of nodes and capacity alone.
 const capacityInterval = time.Minute
 
-// readKubeconfig settles Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes
-// credentials wants them not to be used. One that could not be read changes nothing.
+// readKubeconfig sets Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes credentials
+// does not want them to be used. A failed read changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	run.cluster.Status.ObservedGeneration = run.cluster.Generation
 }
 
-// connect says what the link shall be; it does not wait for it.
+// connect requests the link; it does not wait for it.
 func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -92,7 +92,7 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// observe folds what the link says into the status.
+// observe folds the state of the link into the status.
 func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil

@@ -35,7 +35,7 @@ type errand struct {
 	due      time.Time
 }
 
-// errandState is how far an errand is. Of one that is neither done nor failed nothing is known yet.
+// errandState is the state of an errand: done, failed, or neither yet.
 type errandState struct {
 	done     bool
 	token    string

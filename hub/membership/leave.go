@@ -62,7 +62,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, fmt.Errorf("listing the copies that are left on cluster %s: %w", run.cluster.Name, err)
 	}
 	if left.count > 0 {
-		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still what was said before a restart
+		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still from before a restart
 			sayWhatIsLeft(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
@@ -80,7 +80,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 type left struct {
 	count   int
 	example string // the first that is held up, or else the first
-	heldUp  string // what holds the example up; empty if it is only not done yet
+	heldUp  string // why the example cannot go; empty if it is only not done yet
 }
 
 func (l *left) add(b hubv1.BindingObject, cluster string) {
@@ -147,8 +147,8 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers is Leaving; one that does not keeps
-// the reason for that, and if it has not been observed for long, the way to give up.
+// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers gets the reason Leaving. A cluster
+// that does not answer keeps its reason; if it has not been observed for long, the message says how to give it up.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)

@@ -118,7 +118,7 @@ func (r *Reconciler) Wake(cluster string) {
 	}
 }
 
-// IsHub says of a MemberCluster whether it is the hub's own cluster, also if another replica works on it.
+// IsHub reports whether a MemberCluster is the hub's own cluster, also if another replica works on it.
 func (r *Reconciler) IsHub(cluster string) bool {
 	var c hubv1.MemberCluster
 	return r.client.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == r.hubID
@@ -158,7 +158,7 @@ type run struct {
 	kubeconfig []byte
 	stored     credential.Credential
 	secret     *corev1.Secret // nil if there is none
-	// settled is true if a step has said what Ready is, so that the link is not asked.
+	// settled is true if a step has set Ready, so that the link is not asked.
 	settled bool
 	// state is set by observe, if there is a link.
 	state *member.LinkState

@@ -67,7 +67,7 @@ func turned(to metav1.ConditionStatus, was, is *metav1.Condition) bool {
 	return is != nil && is.Status == to && (was == nil || was.Status != is.Status || was.Reason != is.Reason)
 }
 
-// back says of Ready that the cluster answers again, and for how long it did not.
+// back is the message of Ready when a cluster answers again: how long it did not.
 func back(conditionType string, was, is *metav1.Condition, now time.Time) string {
 	if conditionType != hubv1.ConditionReady {
 		return is.Message

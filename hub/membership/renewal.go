@@ -21,12 +21,12 @@ var (
 	errReadOnly = errors.New("the hub may not write the Secret with the kubeconfig")
 )
 
-// renewal is what the renewal of a cluster's credentials is decided on.
+// renewal is the input of the decision to renew a cluster's credentials.
 type renewal struct {
 	cluster string
 	inUse   credential.Credential
-	// stored are the credentials of the Secret. They differ from those in use until the cluster has taken them; refused is
-	// true if it has not.
+	// stored are the credentials of the Secret. They differ from those in use until the cluster has accepted them; refused
+	// is true if the cluster has refused them.
 	stored  credential.Credential
 	refused bool
 	// ours is true if hansectl made the Secret.
@@ -74,8 +74,8 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon says of credentials that are not renewed until when they are valid and what to do. failure is that of
-// the last try.
+// setExpireSoon sets the condition for credentials that are not renewed: until when they are valid, and what to do.
+// failure is the error of the last try.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
@@ -110,7 +110,7 @@ func failed(err error) (reason, why string) {
 	return hubv1.ReasonRenewalFailed, "the cluster did not make a token; the hub tries again"
 }
 
-// credentialsStatus is what the status says of credentials.
+// credentialsStatus returns the status of credentials.
 func credentialsStatus(c credential.Credential) *hubv1.CredentialsStatus {
 	s := &hubv1.CredentialsStatus{ID: c.ID, IssueTime: statusTime(c.Issued), ExpireTime: statusTime(c.Expires)}
 	if c.Secret != "" {

@@ -12,14 +12,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// refused is what a MemberCluster found behind its kubeconfig that another one holds. It is not in the status: a
-// clusterID there is for good, and this one may get another kubeconfig.
+// refused is the cluster that a MemberCluster found behind its kubeconfig although another MemberCluster holds it. It
+// is not in the status: a clusterID there never changes, and this MemberCluster may get another kubeconfig.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte
 }
 
-// rivals are the other MemberClusters of the same cluster: what becomes of one decides about them.
+// rivals are the other MemberClusters of the same cluster. They wake when one of them changes.
 func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster, ok := o.(*hubv1.MemberCluster)
 	if !ok || cluster.Status.ClusterID == "" {
@@ -73,7 +73,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 }
 
 // claim sets the clusterID unless another MemberCluster has it. The list is uncached: this happens once in a cluster's
-// life, and must not miss what was just written.
+// life, and must not miss a recent write.
 func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
 	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
 	if err != nil {

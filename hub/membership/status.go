@@ -20,10 +20,10 @@ import (
 // longestMessage is that of a condition, in characters.
 const longestMessage = 4096
 
-// observed folds what a link says into the status of its MemberCluster.
+// observed folds the state of a link into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
-	// A link that has not been tried says nothing: after a restart the status stays what it was.
+	// A link that has not been tried has no state: after a restart the status stays.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
@@ -66,8 +66,8 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	return out[:min(len(out), hubv1.MostAPIResources)]
 }
 
-// pinned returns the topology and, if the nodes contradict it, what to do about it. A label wins. What was derived once
-// stays, also when nodes go; a region that is still unknown is derived as soon as all nodes agree.
+// pinned returns the topology and, if the nodes contradict it, a message with the remedy. A label wins. A derived value
+// stays, even if nodes are removed. A region that is still unknown is derived as soon as all nodes agree.
 func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
 	after = before
 	var news []string

@@ -29,8 +29,8 @@ type WatchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// Unclaimed counts, member by member, the copies that no binding claims: those of objects that a restored hub does not
-// know. It only counts, in every replica.
+// Unclaimed counts, for each member, the copies that no binding claims, such as those of objects that a restored hub
+// does not know. Every replica counts; none removes.
 type Unclaimed struct {
 	// bindings reads them from the cache, which has to be synced. members are this replica's members. changed is called
 	// for a member with another number.

@@ -23,8 +23,8 @@ type who struct {
 	asked []string // names of the objects, for the log
 }
 
-// identify asks the hub's API server whose token this is. It may be one for the API server itself, or one that is made
-// for this alone. A user without a token has a proof in its place.
+// identify asks the hub's API server for the user of a token. The token may be for the API server or for this service
+// alone. A user without a token sends a proof instead.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -92,7 +92,7 @@ func roleIn(namespace string) string {
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
-	// resource is what its kind is called at the hub's API server.
+	// resource of its kind at the hub's API server.
 	resource schema.GroupVersionResource
 }
 
@@ -178,7 +178,7 @@ func causeOf(err error) string {
 	return "its API server does not answer"
 }
 
-// internal logs what a user cannot mend and must not read.
+// internal logs an error that a user cannot fix and must not read.
 func (v *View) internal(doing string, err error) error {
 	err = fmt.Errorf("%s: %w", doing, err)
 	v.opts.Logger.Error(err, "Not answering a user")

@@ -14,7 +14,7 @@ import (
 	membercontent "github.com/hanse-dev/hanse/member/content"
 )
 
-// adopt takes over an object, or says what that would change.
+// adopt adopts an object, or returns the changes that it would make.
 func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	var in AdoptRequest
 	if err := q.read(&in); err != nil {
@@ -53,8 +53,8 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	return AdoptAnswer{State: AdoptRefused, Refused: reasonOf(&o)}, nil
 }
 
-// demandAdopt checks that the user may take over objects of the member. Whoever does it must be allowed to change the
-// hub object, too: it is what the member gets.
+// demandAdopt checks that the user may adopt objects of the member. The user must also have the right to change the hub
+// object, because its content is written to the member.
 func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write bool) error {
 	allowed, err := v.mayAdopt(ctx, q)
 	if err != nil {
@@ -85,15 +85,15 @@ func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	})
 }
 
-// notShown tells a user that an object is not Hanse's. Without the right to take it over it is not shown: otherwise
-// those who may make a hub object could read every object of its kind and name on members.
+// notShown tells a user that an object is not Hanse's. It is shown only to users with the right to adopt it: otherwise
+// a user who may create a hub object could read the object of its kind and name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",
 		q.who.name, q.cluster)}
 }
 
-// wouldAdopt says what taking an object over would change.
+// wouldAdopt returns the changes that adopting an object would make.
 func (v *View) wouldAdopt(ctx context.Context, q *question, m Member, p placed, in AdoptRequest) (any, error) {
 	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, nil)
 	if err != nil {

@@ -34,7 +34,7 @@ type question struct {
 	passed  bool
 }
 
-// answer makes a handler: it says who asks, lets f answer and writes that down.
+// answer makes a handler: it identifies the user, lets f answer, and logs the request.
 func (v *View) answer(what string, f func(context.Context, *question) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
@@ -85,8 +85,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know finds out who asks, and whether they may look at the member, or into the namespace, at all. Nothing else is done
-// for a request before.
+// know identifies the user, and checks the right to view the member or the namespace. No other work is done for a
+// request before.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -146,8 +146,8 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	return takeSlot(ctx, of, parties...)
 }
 
-// member takes turns of the member for objects that the user may get, and returns the member with what gives the turns
-// back. Slow questions take a slot of those that are slow, too.
+// member takes slots of the member for objects that the user may get, and returns the member and a function that frees
+// the slots. Slow questions take a slot for slow questions, too.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (m Member, free func(), err error) {
 	free, err = v.memberSlot(ctx, v.members.get(q.cluster), q, objects...)
 	if err != nil {
@@ -172,7 +172,7 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 	return m, free, nil
 }
 
-// body reads that of a request, which is not waited for: whoever sends slowly holds what others could use.
+// body reads the body of a request with a short time-out, because a slow sender holds a slot that others could use.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
@@ -223,7 +223,7 @@ func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what s
 	return nil, &apierrors.StatusError{ErrStatus: status}
 }
 
-// statusOf is what a user is told of an error. What is not made for users stays here.
+// statusOf returns the status that a user gets for an error. Internal errors are not shown.
 func statusOf(ctx context.Context, err error) metav1.Status {
 	var status apierrors.APIStatus
 	switch {

@@ -55,8 +55,8 @@ import (
 type Holder struct {
 	// Here is true if that is this replica.
 	Here bool
-	// Address, host:port, and Certificate are what the replica says of itself, see Annotations. Empty if nobody works on
-	// the member now, or if that one serves no views.
+	// Address, host:port, and Certificate are the replica's annotations, see Annotations. Empty if no replica works on the
+	// member now, or if that replica serves no views.
 	Address, Certificate string
 }
 
@@ -81,7 +81,7 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	}
 }
 
-// Epochs are those of the hub, see package epochs.
+// Epochs of the hub, see package epochs.
 type Epochs interface {
 	// Current returns the known epochs.
 	Current() source.Epochs
@@ -100,7 +100,7 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Members gives the members that this replica works on, or member.ErrNotConnected.
 	Members func(cluster string) (Member, error)
-	// Intent is what the hub would apply, see dispatch.Dispatcher.
+	// Intent returns the write that the hub would make, see dispatch.Dispatcher.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
 	// Adopt takes an object of a member over, see dispatch.Dispatcher.
 	Adopt func(
@@ -131,8 +131,8 @@ const (
 	mostPerMember = 4
 	mostTrees     = 4
 	waitForSlot   = 3 * time.Second
-	// accountsOfNamespace is how many of mostRequests are of the ServiceAccounts of one namespace: whoever may make one
-	// may make many.
+	// accountsOfNamespace is how many of mostRequests the ServiceAccounts of one namespace may have, because a user who
+	// may create one may create many.
 	accountsOfNamespace = 16
 	// ofUser and ofNamespace are the parts of one user, and of one namespace by accounts and by objects, of mostPerMember
 	// and of mostTrees.
@@ -149,7 +149,7 @@ const (
 	readWithin = 3 * time.Second
 	// answerWithin bounds a whole request, the reviews included.
 	answerWithin = 25 * time.Second
-	// largestRequest and mostObjects bound what is asked at once.
+	// largestRequest and mostObjects bound one request.
 	largestRequest = 512 << 10
 	mostObjects    = 50
 )
@@ -176,9 +176,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects to replicas that have one of these certificates, by their digests, and to nobody else. Names,
-// dates and authorities do not count: a replica makes its certificate when it starts, and says in its Lease which one
-// that is, which nobody but the hub may write.
+// Transport connects only to replicas with one of these certificates, which are given by digest. Names, dates and
+// authorities do not count: a replica makes its certificate when it starts, and has its digest in its Lease, which only
+// the hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil

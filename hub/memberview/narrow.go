@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// namespaceFacts are what decides on the objects of one namespace. What is read from the cache is shared and not
-// changed.
+// namespaceFacts are the policies, clusters and bindings that decide on the objects of one namespace. They are shared
+// with the cache and not changed.
 type namespaceFacts struct {
 	name       string
 	labels     map[string]string
@@ -32,7 +32,7 @@ type namespaceFacts struct {
 // everyKind of a group, in a selector.
 const everyKind = "*"
 
-// kinds returns the kinds of all bindings of the namespace, and those that selectors of policies name.
+// kinds returns the kinds of all bindings of the namespace, and the kinds that selectors of policies name.
 func (n *namespaceFacts) kinds() []schema.GroupKind {
 	found := map[schema.GroupKind]bool{}
 	for _, b := range n.bindings {
@@ -190,7 +190,7 @@ func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bo
 	return some, all
 }
 
-// identityOf is what is shown of the metadata of a policy.
+// identityOf returns the metadata of a policy to show.
 func identityOf(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
@@ -239,7 +239,7 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 // has says whether an entry of a fact is read.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
-// of is what is shown of a cluster, but for its namespaces and kinds.
+// of returns the part of a cluster to show, without its namespaces and kinds.
 func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) hubv1.MemberCluster {
 	out := hubv1.MemberCluster{ObjectMeta: identityOf(c)}
 	for key, value := range c.SelectableLabels() {

@@ -34,13 +34,13 @@ const (
 	proofAge = 15 * time.Minute
 )
 
-// claim is what a proof says: which request has its key.
+// claim names the request that has the key of a proof.
 type claim struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// Proof makes the CertificateSigningRequest of a user, and after its creation what stands for a token.
+// Proof makes the CertificateSigningRequest of a user and, after its creation, the value to send instead of a token.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey
@@ -75,10 +75,10 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed is what a signature is of: it is good for nothing else.
+// signed is the text to sign. Its signature is valid for this use only.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
-// identifyByProof asks the hub's API server who made the request that a proof names.
+// identifyByProof asks the hub's API server for the author of the request that a proof names.
 func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())

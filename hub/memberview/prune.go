@@ -28,7 +28,7 @@ const (
 	mostPruned    = 25
 	// workWithin bounds the requests to the member of one listing or removal. It leaves time for the answer.
 	workWithin = 15 * time.Second
-	// mostReviews bounds how often the hub's API server is asked what the user may list.
+	// mostReviews bounds the access reviews for the kinds that the user may list.
 	mostReviews = 200
 )
 
@@ -84,7 +84,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// sortForRemoval puts those first that others do not need.
+// sortForRemoval puts copies first that other copies do not need.
 func (v *View) sortForRemoval(copies []member.Copy) {
 	slices.SortFunc(copies, func(a, b member.Copy) int {
 		return cmp.Or(
@@ -93,7 +93,7 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 	})
 }
 
-// removalOf is what becomes of a copy, as by default when a hub object is deleted.
+// removalOf says whether a copy is deleted or orphaned, by the default for a deleted hub object.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {
@@ -201,8 +201,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds what the hub has of the object. If there is none, or the hub may not read it, no copy is newer
-// by its generation.
+// describeHubObject adds UID and generation of the hub object. Without one, or if the hub may not read it, no copy is
+// newer by its generation.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -281,8 +281,8 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 	return allowed, err
 }
 
-// resource is what a kind is called on the hub. A kind that the hub does not have needs the right to list every
-// resource of its group.
+// resource of a kind on the hub. For a kind that the hub lacks, the user needs the right to list every resource of its
+// group.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

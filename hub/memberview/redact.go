@@ -8,15 +8,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// What stands for a value of a Secret. If the copy is to be written, the values of two states have two, equal or not:
-// whoever may try a value could guess what the member holds otherwise.
+// The texts that replace values of a Secret. If a write is simulated, the two states get different texts, even for
+// equal values: otherwise a user could guess the member's value by trying.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
 	redactedAfter  = "*** (after)"
 )
 
-// secretFields hold what nobody is shown. Of annotations, too: tools note whole objects there.
+// secretFields are not shown to any user. Neither are annotations, because tools record whole objects there.
 var secretFields = [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}}
 
 func isSecret(obj *unstructured.Unstructured) bool {

@@ -62,7 +62,7 @@ func Listen(address, host string) (*Server, error) {
 	return &Server{listener: l, certificate: pair, advertised: net.JoinHostPort(host, port)}, nil
 }
 
-// Annotations say of the replica's Lease where it is found and how it is recognised.
+// Annotations of the replica's Lease: its address and its certificate.
 func (s *Server) Annotations() map[string]string {
 	if s == nil {
 		return nil // it is turned off
@@ -86,7 +86,7 @@ func (s *Server) Start(ctx context.Context) error {
 	ended := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // who is still answered asks again elsewhere
+		_ = server.Shutdown(ctx) // clients of open requests ask another replica
 		_ = server.Close()
 	})
 	defer ended()

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// mostPolicies of who asks are tried at once. How many rules one may have, overrides.Validate knows.
+// mostPolicies is how many policies of a request are tried at once. overrides.Validate bounds the rules of each.
 const mostPolicies = 64
 
 // mayTry checks that the user may make such policies, and the change that they make: who may not must not have the hub
@@ -86,7 +86,7 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 	return out
 }
 
-// readable refuses policies that the hub's API server or its webhook would not take, whatever they select.
+// readable refuses policies that the hub's API server or its webhook would refuse for any object.
 func readable(policies []hubv1.OverridePolicyObject) error {
 	for _, p := range policies {
 		var faults []string

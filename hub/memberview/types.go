@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// TokenHeader has the bearer token of who asks. It is not Authorization, which API servers keep to themselves when
-	// they pass a request on to a Service.
+	// TokenHeader has the user's bearer token. It is not Authorization, which API servers do not pass on to a Service.
 	TokenHeader = "Hanse-Token"
-	// Audience is one that a token may be made for. Such a token is good for this and for nothing else.
+	// Audience for tokens that are valid for this service only.
 	Audience = "hanse-hub"
 	// passedOn marks a request that comes from another replica.
 	passedOn = "Hanse-Passed-On"
@@ -26,15 +25,15 @@ const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
 	Children = "children" // ChildrenRequest, ChildrenAnswer
-	// Adopt takes over an object that is not Hanse's, or says what that would change.
+	// Adopt adopts an object that is not Hanse's, or returns the changes that it would make.
 	Adopt = "adopt" // AdoptRequest, AdoptAnswer
 	// Unclaimed lists the copies that no binding claims, and Prune removes such copies.
 	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
 	Prune     = "prune"     // PruneRequest, PruneAnswer
 )
 
-// Facts asks for what decides on the objects of a namespace and does not live there: FactsRequest, FactsAnswer. No
-// member is asked.
+// Facts returns the policies and clusters outside of a namespace that decide on its objects: FactsRequest, FactsAnswer.
+// No member is asked.
 const Facts = "facts"
 
 // namespaceParameter of a query names the namespace of all objects that are asked about. Users who may look into that
@@ -99,23 +98,22 @@ type CopyAnswer struct {
 	Refused *Reason        `json:"refused,omitempty"` // why there is none
 }
 
-// DiffRequest asks what the hub would make of the copy of an object.
+// DiffRequest asks for the changes that the hub would make to the copy of an object.
 type DiffRequest struct {
 	Object Object `json:"object"`
-	// Policies are OverridePolicies and ClusterOverridePolicies that stand in for those of their names on the hub.
+	// Policies are OverridePolicies and ClusterOverridePolicies that replace those of the same names on the hub.
 	Policies []json.RawMessage `json:"policies,omitempty"`
 }
 
-// DiffAnswer has both states, reduced to what somebody wants to be as it is: no status, no managedFields, no marks of
-// the hub.
+// DiffAnswer has both states without status, managedFields and marks of the hub.
 type DiffAnswer struct {
 	// Before is absent if there is no copy; After if it cannot be said.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Before is not Hanse's. After says what taking it over would write. It is shown to those who
-	// have the verb adopt on the MemberCluster.
+	// Unadopted is true if Before is not Hanse's. Then After is the object as adopted. It is shown to users with the verb
+	// adopt on the MemberCluster.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused says why the hub would write nothing now. With After, it says what would be written otherwise.
+	// Refused says why the hub would not write After now.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -124,11 +122,11 @@ type AdoptRequest struct {
 	Object Object `json:"object"`
 	// Adoption is how: IfNoDiff or Always.
 	Adoption hubv1.Adoption `json:"adoption"`
-	// UID is that of the object as it was shown. Empty: nothing is changed, and the answer says what would be.
+	// UID of the object that was shown. Empty: nothing is changed, and the answer has the changes that would be made.
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// AdoptAnswer says whose the object is, and what was or would be done.
+// AdoptAnswer says to whom the object belongs, and what was or would be done.
 type AdoptAnswer struct {
 	State AdoptState `json:"state"`
 	// UID is that of the object, if it can be taken over.
@@ -152,7 +150,7 @@ const (
 	AdoptRefused  AdoptState = "Refused"   // Refused says why
 )
 
-// ChildrenRequest asks what was made on the member for copies of objects, of which there are at most 50.
+// ChildrenRequest asks for the objects that controllers on the member made for copies of at most 50 objects.
 type ChildrenRequest struct {
 	Objects []Object `json:"objects"`
 }
@@ -160,7 +158,7 @@ type ChildrenRequest struct {
 // ChildrenAnswer has the objects in the order in which they were asked for.
 type ChildrenAnswer struct {
 	Objects []ObjectChildren `json:"objects"`
-	// Notes say what could not be looked at.
+	// Notes say which kinds could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -169,8 +167,8 @@ type ObjectChildren struct {
 	Object   Object         `json:"object"`
 	UID      types.UID      `json:"uid,omitempty"` // of the copy; empty if none is known
 	Children []member.Child `json:"children,omitempty"`
-	// Refused says why nothing is told of this one: who asks may not get the object, or the hub does not send it to the
-	// cluster. Which of these is not told.
+	// Refused says why there is no answer for this object: the user may not get it, or the hub does not send it to the
+	// cluster. Both have the same text.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -180,7 +178,7 @@ type UnclaimedRequest struct{}
 // UnclaimedAnswer has them in the order in which they may be removed: objects that others need come last.
 type UnclaimedAnswer struct {
 	Copies []UnclaimedCopy `json:"copies,omitempty"`
-	// Notes say what is not listed, and why.
+	// Notes say which kinds are not listed, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -203,7 +201,7 @@ type UnclaimedCopy struct {
 	Newer bool `json:"newer,omitempty"`
 }
 
-// PruneRequest names copies, of which there are at most 25.
+// PruneRequest names at most 25 copies.
 type PruneRequest struct {
 	Copies []ShownCopy `json:"copies"`
 }
@@ -220,7 +218,7 @@ type PrunedCopy struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// PruneOutcome says what became of a copy.
+// PruneOutcome is the result for one copy.
 type PruneOutcome string
 
 // The outcomes of copies.

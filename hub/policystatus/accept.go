@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// acceptance is what the condition Accepted of a placement depends on.
+// acceptance has the inputs of the condition Accepted of a placement.
 type acceptance struct {
 	policy           hubv1.PlacementObject
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
@@ -37,7 +37,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 				"resourceSelectors[%d]: the hub itself would act on a %s; to place it anyway, set spec.hubExecution to Allowed", i, gk), true
 		}
 		if gk.Kind == "*" {
-			continue // what the group has is found out again and again
+			continue // the kinds of the group are discovered regularly
 		}
 		state, watched := a.kinds(gk)
 		switch {

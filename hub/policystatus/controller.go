@@ -57,7 +57,7 @@ type Options struct {
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// Removals knows which removals of copies are held. Nil: none are.
 	Removals Removals
-	// Events takes what happens to placements.
+	// Events records events on placements.
 	Events events.EventRecorder
 	// Pacer gives the turns for writes. Unset means one of its own.
 	Pacer *pace.Pacer
@@ -105,7 +105,8 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// foldEvery is how long changes of one policy, and of what it selects, are gathered before its status is folded.
+	// foldEvery is how long changes of one policy, and of the objects that it selects, are gathered before its status is
+	// computed.
 	foldEvery = 500 * time.Millisecond
 	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
 	numbersEvery = 10 * time.Second

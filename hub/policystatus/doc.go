@@ -1,8 +1,8 @@
-// Package policystatus says on each policy what became of it: how many objects follow a placement and how they are, and
-// what the rules of an override policy match.
+// Package policystatus writes the status of each policy: how many objects follow a placement and in which state they
+// are, and which objects and clusters the rules of an override policy match.
 //
-// Everything is folded from the bindings, which know; nothing is decided and no member is asked. What a policy says is
-// written at most once a second, and only if it changed.
+// It computes everything from the bindings; it decides nothing and asks no member. A status is written only if it
+// changed.
 //   - A binding whose rows speak of an older decision counts as not yet reported: silence is never success.
 //   - Numbers of regions alone are written every ten seconds at most: they move with every pod.
 //   - A trouble of a placement, and its end, are each one event for all its objects.

@@ -94,13 +94,13 @@ func (p *placements) record(key types.NamespacedName) *record {
 	return p.records[key]
 }
 
-// onlyNumbers says that two statuses differ in what they say of regions alone.
+// onlyNumbers reports whether two statuses differ in the numbers of regions alone.
 func onlyNumbers(a, b hubv1.PlacementStatus) bool {
 	a.Topology, b.Topology = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// read gathers what the status of a placement speaks of.
+// read gathers the inputs of a placement's status.
 func (p *placements) read(ctx context.Context, key types.NamespacedName) (of selected, err error) {
 	if of.following, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()}); err != nil {
 		return of, err
@@ -121,7 +121,7 @@ func (p *placements) read(ctx context.Context, key types.NamespacedName) (of sel
 
 func regionOf(c *hubv1.MemberCluster) string { return c.SelectableLabels()[hubv1.RegionLabel] }
 
-// selected is what the status of a placement speaks of.
+// selected has the inputs of a placement's status.
 type selected struct {
 	following []hubv1.BindingObject // of the objects that follow it
 	lost      []hubv1.BindingObject // of those that it selects and that follow another placement
@@ -158,7 +158,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition what keeps objects from following the placement.
+// scheduled adds to the condition why objects do not follow the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -177,7 +177,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds to the condition what of the writing is suspended.
+// applied adds to the condition which writes are suspended.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)

@@ -28,8 +28,7 @@ const (
 // tellEvery is the least time between two events of the same kind of trouble of one placement.
 const tellEvery = time.Minute
 
-// event is one event on a placement. There is one when something goes wrong and one when it is well again, whatever the
-// number of objects: a placement without trouble has none.
+// event is one event on a placement: one for a failure and one for its end, for any number of objects.
 type event struct{ kind, reason, action, note string }
 
 // lastEvent is the last event of one kind of trouble.

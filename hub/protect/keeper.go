@@ -47,7 +47,7 @@ type Templates interface {
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
 	// State of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// OnChange and OnState register functions that are told of changes of objects and of kinds, before the manager starts.
+	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
@@ -77,7 +77,7 @@ type Keeper struct {
 	queue    workqueue.TypedRateLimitingInterface[string]
 
 	// Of Reconcile alone.
-	last    map[string]string // what the ConfigMap said when last read or written
+	last    map[string]string // the content of the ConfigMap when last read or written
 	lookNow time.Time         // when it is to be read again
 }
 
@@ -192,8 +192,8 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 	return out
 }
 
-// wanted is what the ConfigMap has to say; known is false while the labels of some objects are not, counted while
-// bindings are still to be counted.
+// wanted is the wanted content of the ConfigMap; known is false while the labels of some objects are unknown, counted
+// is false while bindings are still to be counted.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
 	counted = k.options.Counted()

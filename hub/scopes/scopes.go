@@ -1,7 +1,7 @@
-// Package scopes lists kinds that stand twice, in namespaces and for the whole cluster, as one: the namespaced ones
-// first, then those of the cluster. It also reads the facts that decide on the objects of a namespace, and whether the
-// hub runs workloads. What is read from a cache with client.UnsafeDisableDeepCopy is shared and must not be changed.
-// Last reads the object of any event of an informer.
+// Package scopes lists kinds that exist twice, in namespaces and for the whole cluster, as one: the namespaced ones
+// first. It also reads the facts that decide on the objects of a namespace, and whether the hub runs workloads. Objects
+// that are read from a cache with client.UnsafeDisableDeepCopy are shared and must not be changed. Last reads the
+// object of any event of an informer.
 package scopes
 
 import (
@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Bindings lists those of a namespace, or of all and of cluster-scoped objects if it is empty.
+// Bindings lists the bindings of a namespace. For an empty namespace, it lists all bindings.
 func Bindings(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
 	var here hubv1.ResourceBindingList
 	if err := r.List(ctx, &here, in(namespace, options)...); err != nil {

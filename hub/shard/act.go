@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// ClusterChanged is told of a MemberCluster that comes or goes.
+// ClusterChanged is called for a new or deleted MemberCluster.
 func (c *Coordinator) ClusterChanged(context.Context, changes.Cluster) { c.poke() }
 
 // watch fills the book.
@@ -186,7 +186,8 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 	})
 }
 
-// fence writes who holds a member, on the version that was decided on: of two that write at once, one fails.
+// fence writes the holder of a member, at the version that was decided on: of two replicas that write at once, one
+// fails.
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {

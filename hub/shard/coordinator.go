@@ -52,7 +52,7 @@ type Options struct {
 	Members client.Reader
 	// HangUp ends the work on a member. When it returns nothing more is sent there.
 	HangUp func(member string)
-	// Annotations of the peer Lease: what others shall know of this replica.
+	// Annotations of the peer Lease, for other replicas.
 	Annotations map[string]string
 	Logger      logr.Logger
 }
@@ -112,7 +112,7 @@ func New(o Options) (*Coordinator, error) {
 	}, nil
 }
 
-// OnChange sets the function that is told that a member was taken or let go. It must not wait. To be called before Run.
+// OnChange sets the function to call when a member was taken or released. It must not wait. To be called before Run.
 func (c *Coordinator) OnChange(f func(member string)) { c.onChange = f }
 
 // Hold returns this replica's hold on a member, nil if it has none.

@@ -17,7 +17,7 @@ type peer struct {
 	live bool   // false once its Lease has run out; it is void when the Lease is gone
 }
 
-// view is what one replica knows when it decides.
+// view is the input of one replica's decision.
 type view struct {
 	self    string // ID of its term
 	peers   []peer // every one that has a Lease, its own included
@@ -73,7 +73,7 @@ func decide(v view) []action {
 	return out
 }
 
-// about says what to do about a member that there is. owner is the term that it belongs to, empty if no replica lives.
+// about returns the action for an existing member. owner is the term that it belongs to, empty if no replica is alive.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self

@@ -21,9 +21,9 @@ const (
 // ErrUnsure is why a write was not sent.
 var ErrUnsure = errors.New("this process can no longer be sure that it leads or works on this member: nothing is written until its Lease is renewed")
 
-// Lead is what a process knows of its lead. It keeps the process from writing after it lost the lead without noticing.
-// A process that was stopped and resumed has old writes at hand, and learns only later that another process leads. A
-// process that has never led is not held back.
+// Lead is the lead as its process knows it. It keeps the process from writing after it lost the lead without noticing.
+// A process that was stopped and resumed may have old writes pending, and learns only later that another process leads.
+// A process that has never led is not held back.
 type Lead struct {
 	now     func() time.Time // has a monotonic clock, which goes on while the process is stopped
 	lapsed  func() bool      // see LapseWith

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// term is the time from the first to the last renewal of one peer Lease. One that has run out stays over: what was
-// taken in it may have been taken by others, and the process ends.
+// term is the time from the first to the last renewal of one peer Lease. An expired term does not begin again: other
+// replicas may have taken its members, and the process ends.
 type term struct {
 	id  string
 	now func() time.Time // has a monotonic clock, which goes on while the process is stopped

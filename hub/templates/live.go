@@ -55,8 +55,8 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	return s.read(ctx, resource, id, since)
 }
 
-// read is Live for an object of which it is known where to look. That may be out of date: then it is an error, since
-// only the storage of a kind that stands gives an answer.
+// read is Live for an object whose resource is known. If the resource is outdated, it returns an error, because only
+// the storage of an existing kind gives an answer.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
@@ -144,7 +144,7 @@ func builtIn(group string) bool {
 	return builtInKinds.IsGroupRegistered(group)
 }
 
-// builtInKinds is a scheme of our own: others may add what they like to the one that client-go shares.
+// builtInKinds is a scheme of our own, because other packages may add kinds to the one that client-go shares.
 var builtInKinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))

@@ -61,7 +61,7 @@ func (c *recent) add(r *record, u *unstructured.Unstructured) {
 
 func (c *recent) next() { c.old, c.young, c.bytes = c.young, nil, 0 }
 
-// age drops what was not asked for since the last call.
+// age drops objects without a request since the last call.
 func (c *recent) age() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -75,8 +75,7 @@ func pack(u *unstructured.Unstructured) *record {
 	}
 }
 
-// withoutStatus is an object but for its status, who writes to that, and the versions: that of the kind, and the one
-// that changes with each write.
+// withoutStatus returns an object without its status, the managers of the status, apiVersion and resourceVersion.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
@@ -90,7 +89,7 @@ func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// unpack is the inverse of pack. It panics if it cannot be: then this process has spoiled what it packed itself.
+// unpack is the inverse of pack. It panics on an error, because then this process has corrupted its own data.
 func (r *record) unpack() *unstructured.Unstructured {
 	raw, err := decompressor.DecodeAll(r.compressed, make([]byte, 0, r.jsonSize))
 	u := &unstructured.Unstructured{}

@@ -138,8 +138,7 @@ func (s *Store) context() context.Context {
 	return s.ctx
 }
 
-// Want makes kinds the ones that are watched; those wanted before and no longer are forgotten. The kinds of hanse.dev
-// are never templates.
+// Want sets the watched kinds. Kinds that are no longer wanted are dropped. The kinds of hanse.dev are never templates.
 func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	wanted := sets.New[schema.GroupKind]()
 	for gk := range kinds {
@@ -196,8 +195,8 @@ func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) 
 	return s.recent.get(r), true
 }
 
-// Head returns what can be said of a template without unpacking it: namespace, name, uid, resourceVersion and labels,
-// and nothing else. It is shared and must not be changed.
+// Head returns the part of a template that needs no unpacking: namespace, name, uid, resourceVersion and labels. It is
+// shared and must not be changed.
 func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -206,8 +205,8 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content tells apart what a template says beside its status, in this process only. It is 0 if there is no such
-// template.
+// Content is a number that changes with every part of a template but its status, in this process only. It is 0 if there
+// is no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -245,7 +244,7 @@ func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
 }
 
-// Watches says whether the objects of a namespace are read. It is true as long as that is not known.
+// Watches reports whether the objects of a namespace are read. It is true while that is unknown.
 func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
 	return s.watches.Watches(unversioned(gk), namespace)
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// trim leaves out what no one reads: the last-applied copy of the object, and who owns which field. Kept is who writes
-// to the status subresource, since only a status without another owner is written.
+// trim removes the parts that are never read: the last-applied copy of the object and managed fields. It keeps the
+// managers of the status subresource, because only a status without another owner is written.
 func trim(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if a, ok := metadata["annotations"].(map[string]any); ok {

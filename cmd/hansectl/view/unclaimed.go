@@ -12,7 +12,7 @@ import (
 // Unclaimed is what `unclaimed` shows.
 type Unclaimed struct {
 	Copies []UnclaimedCopy `json:"copies"`
-	// Notes say what is not listed, and why.
+	// Notes say which kinds are not listed, and why.
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 
