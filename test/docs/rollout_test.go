@@ -1,0 +1,416 @@
+package docs
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/rollout"
+)
+
+var update = flag.Bool("update", false, "write what is decided into docs/rollout.md")
+
+// A story is a block of YAML and, after it, a block of text with what package rollout decides.
+var (
+	storyBlocks = regexp.MustCompile("```yaml\n(rollout:\n[^`]*)```\n\n```text\n([^`]*)```")
+	fleetBlock  = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
+)
+
+// monday is the time at which every story begins.
+var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// longest is the length of a story.
+const longest = 8 * 24 * time.Hour
+
+// storyCluster is a cluster as the guide writes it.
+type storyCluster struct {
+	Name   string            `json:"name"`
+	Region string            `json:"region"`
+	Labels map[string]string `json:"labels"`
+}
+
+// story is a rollout, and what happens to it. All objects have revision 1 on all clusters, and change at the begin.
+type story struct {
+	Rollout *hubv1.RolloutPolicy `json:"rollout"`
+	// Objects of the placement; unset: one.
+	Objects []storyObject `json:"objects"`
+	// Degraded clusters report so at revision 2.
+	Degraded []string `json:"degraded"`
+	// Away clusters do not answer, and Suspended ones keep their revision.
+	Away      []string `json:"away"`
+	Suspended []string `json:"suspended"`
+	Then      []event  `json:"then"`
+}
+
+// storyObject is an object of the placement.
+type storyObject struct {
+	Name string `json:"name"`
+	// Changes is how long after the begin the object changes.
+	Changes metav1.Duration `json:"changes"`
+	// Takes is how long a cluster needs until the object is healthy. Unset: 30 s.
+	Takes metav1.Duration `json:"takes"`
+	// Fails is true if all clusters report revision 2 as degraded.
+	Fails bool `json:"fails"`
+}
+
+// event is what a user does, or what happens to a cluster.
+type event struct {
+	At      metav1.Duration `json:"at"`
+	Approve string          `json:"approve"`
+	Skip    string          `json:"skip"`
+	Promote string          `json:"promote"`
+	Pause   bool            `json:"pause"`
+	Resume  bool            `json:"resume"`
+	Undo    string          `json:"undo"`
+	Change  bool            `json:"change"`
+	Answers string          `json:"answers"`
+}
+
+func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
+	guide := filepath.Join("..", "..", "docs", "rollout.md")
+	raw, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	var common struct {
+		Fleet []storyCluster `json:"fleet"`
+	}
+	block := fleetBlock.FindStringSubmatch(text)
+	if block == nil {
+		t.Fatal("the guide has no fleet")
+	}
+	if err := yaml.UnmarshalStrict([]byte(block[1]), &common); err != nil {
+		t.Fatalf("reading the fleet of the guide: %v", err)
+	}
+	found := storyBlocks.FindAllStringSubmatchIndex(text, -1)
+	if len(found) < 12 {
+		t.Fatalf("the guide has %d stories only", len(found))
+	}
+	for i := len(found) - 1; i >= 0; i-- { // from the end, so that places stay
+		at := found[i]
+		title := text[strings.LastIndex(text[:at[0]], "\n## ")+4 : at[0]]
+		title, _, _ = strings.Cut(title, "\n")
+		t.Run(title, func(t *testing.T) {
+			var s story
+			if err := yaml.UnmarshalStrict([]byte(text[at[2]:at[3]]), &s); err != nil {
+				t.Fatal(err)
+			}
+			got := s.tell(t, common.Fleet)
+			if diff := gocmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {
+				t.Errorf("run the test with -update and read the difference (-guide +decided):\n%s", diff)
+			}
+			text = text[:at[4]] + got + text[at[5]:]
+		})
+	}
+	if *update {
+		if err := os.WriteFile(guide, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestThePlacementOfTheGuideOfRolloutsIsItsExample(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "rollout.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "rollout", "placement.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```yaml\n"+string(example)+"```") {
+		t.Error("docs/rollout.md does not show docs/examples/rollout/placement.yaml")
+	}
+}
+
+// actor is one object on its way.
+type actor struct {
+	storyObject
+	in      rollout.Input
+	last    rollout.Result
+	told    string
+	changed bool
+}
+
+// teller plays the hub, the clusters and the users of a story.
+type teller struct {
+	story
+	*testing.T
+	fleet       []storyCluster
+	actors      []*actor
+	annotations map[string]string
+	now         time.Time
+	lines       [][]string
+}
+
+// tell returns what is decided, one line for each decision that differs from the last one.
+func (s story) tell(t *testing.T, fleet []storyCluster) string {
+	t.Helper()
+	errs, warnings := rollout.Validate(s.Rollout, field.NewPath("spec", "rollout"))
+	if len(errs) > 0 {
+		return "refused: " + errs.ToAggregate().Error() + "\n"
+	}
+	x := &teller{story: s, T: t, fleet: fleet, annotations: map[string]string{}, now: monday}
+	if len(x.Objects) == 0 {
+		x.Objects = []storyObject{{}}
+	}
+	x.begin()
+	for x.now.Before(monday.Add(longest)) {
+		x.happen()
+		x.decide()
+		next, any := x.next()
+		if !any {
+			break
+		}
+		x.now = next
+	}
+	var out strings.Builder
+	for _, w := range warnings {
+		out.WriteString("warning: " + w + "\n")
+	}
+	out.WriteString(columns(x.lines))
+	return out.String()
+}
+
+// begin gives all clusters revision 1.
+func (x *teller) begin() {
+	for _, o := range x.Objects {
+		a := &actor{storyObject: o}
+		a.Takes.Duration = cmp.Or(o.Takes.Duration, 30*time.Second)
+		a.in = rollout.Input{Policy: x.Rollout, Live: hubv1.ObjectRevision{Template: "1", Policies: "1"}}
+		before := monday.Add(-time.Hour)
+		for _, c := range x.fleet {
+			a.in.Targets = append(a.in.Targets, rollout.Target{Cluster: c.Name, Wave: x.waveOf(c)})
+		}
+		a.in.Now = before
+		a.step()
+		for i := range a.in.Targets {
+			t := &a.in.Targets[i]
+			t.Row = rollout.Row{Revision: 1, Applied: true, Health: hubv1.HealthHealthy, PassingSince: before, Changed: before, Observes: true}
+		}
+		a.step()
+		for i := range a.in.Targets {
+			t := &a.in.Targets[i]
+			t.Kept, t.Row.Away = slices.Contains(x.Suspended, t.Cluster), slices.Contains(x.Away, t.Cluster)
+		}
+		x.actors = append(x.actors, a)
+	}
+}
+
+func (x *teller) waveOf(c storyCluster) int {
+	labels := maps.Clone(c.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[hubv1.RegionLabel] = c.Region
+	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: labels}}
+	for i, w := range x.Rollout.Waves {
+		if ok, err := overrides.Selects(&hubv1.OverrideRule{Clusters: w.Clusters}, overrides.ClusterOf(m)); err != nil {
+			x.Fatal(err)
+		} else if ok {
+			return i
+		}
+	}
+	return len(x.Rollout.Waves) - 1
+}
+
+// happen lets users act, objects change and clusters report, as far as it is time.
+func (x *teller) happen() {
+	x.Then = slices.DeleteFunc(x.Then, func(e event) bool {
+		if x.now.Before(monday.Add(e.At.Duration)) {
+			return false
+		}
+		x.do(e)
+		return true
+	})
+	for _, a := range x.actors {
+		if !a.changed && !x.now.Before(monday.Add(a.Changes.Duration)) {
+			a.changed, a.in.Live.Template = true, "2"
+		}
+		for i := range a.in.Targets {
+			if at, due := x.reports(a, &a.in.Targets[i]); due && !x.now.Before(at) {
+				x.report(a, &a.in.Targets[i])
+			}
+		}
+	}
+}
+
+// reports is when a cluster reports the revision that it was given.
+func (x *teller) reports(a *actor, t *rollout.Target) (time.Time, bool) {
+	return t.Since.Add(a.Takes.Duration), t.Holds != t.Row.Revision && !t.Row.Away
+}
+
+func (x *teller) report(a *actor, t *rollout.Target) {
+	t.Row = rollout.Row{Revision: t.Holds, Applied: true, Health: hubv1.HealthHealthy, PassingSince: x.now, Changed: x.now, Observes: true}
+	if t.Holds == 2 && (a.Fails || slices.Contains(x.Degraded, t.Cluster)) {
+		t.Row.Health, t.Row.PassingSince, t.Row.Reason, t.Row.Message = hubv1.HealthDegraded, time.Time{}, "ImagePullBackOff", "no such image"
+	}
+}
+
+// do is what a user does. Annotations have the values that hansectl gives them.
+func (x *teller) do(e event) {
+	began := monday
+	for _, a := range x.actors {
+		if at := a.last.Rollout.Began.Time; at.After(began) {
+			began = at
+		}
+	}
+	at := began.Format(time.RFC3339)
+	for annotation, value := range map[string]string{
+		hubv1.RolloutApproveAnnotation: e.Approve + "@" + at, hubv1.RolloutSkipAnnotation: e.Skip + "@" + at, hubv1.RolloutPromoteAnnotation: at + " " + e.Promote,
+	} {
+		if !strings.HasPrefix(value, "@") && !strings.HasSuffix(value, " ") {
+			x.annotations[annotation] = value
+		}
+	}
+	switch {
+	case e.Pause:
+		x.annotations[hubv1.RolloutPauseAnnotation] = "true"
+	case e.Resume:
+		delete(x.annotations, hubv1.RolloutPauseAnnotation)
+	}
+	for _, a := range x.actors {
+		a.in.Undo = cmp.Or(e.Undo, a.in.Undo)
+		if e.Change {
+			a.in.Live.Template = "3"
+		}
+		for i := range a.in.Targets {
+			if t := &a.in.Targets[i]; t.Cluster == e.Answers {
+				t.Row.Away = false
+			}
+		}
+	}
+}
+
+// decide steps each object until none changes any more.
+func (x *teller) decide() {
+	for again := true; again; {
+		again = false
+		for _, a := range x.actors {
+			var errs []error
+			if a.in.Verbs, errs = rollout.ParseVerbs(x.annotations); len(errs) > 0 {
+				x.Fatal(errs)
+			}
+			var all []rollout.Progress
+			for _, other := range x.actors {
+				p := other.last.Progress
+				p.Object = other.Name
+				all = append(all, p)
+			}
+			a.in.Peers, a.in.Now = rollout.NewPeers(all).Without(a.Name), x.now
+			a.step()
+			again = x.say(a) || again
+		}
+	}
+}
+
+// step decides, and stores the decision as a binding does.
+func (a *actor) step() {
+	a.last = rollout.Step(a.in)
+	state := a.last.Rollout
+	a.in.Before, a.in.Revisions = &state, a.last.Revisions
+	for i := range a.in.Targets {
+		t := &a.in.Targets[i]
+		if slices.Contains(a.last.Moved, t.Cluster) && t.Holds != 0 {
+			t.Since = a.in.Now
+		}
+		t.Holds = a.last.Holds[t.Cluster]
+	}
+}
+
+// say adds a line if the decision is another one.
+func (x *teller) say(a *actor) bool {
+	state := a.last.Rollout
+	told := fmt.Sprint(state.Wave, state.Phase, state.Message)
+	if told == a.told && len(a.last.Moved) == 0 {
+		return false
+	}
+	first := a.told == ""
+	if a.told = told; first && state.Phase == hubv1.RolloutComplete { // as it was before the change
+		return false
+	}
+	moved := ""
+	if len(a.last.Moved) > 0 {
+		moved = fmt.Sprintf("%s to %d", strings.Join(a.last.Moved, ", "), state.Revision)
+	}
+	line := []string{short(x.now.Sub(monday)), a.Name, state.Wave, string(state.Phase), moved, state.Message}
+	if len(x.actors) == 1 {
+		line = slices.Delete(line, 1, 2)
+	}
+	x.lines = append(x.lines, line)
+	return true
+}
+
+// short is such as 10m30s.
+func short(d time.Duration) string {
+	text := d.String()
+	if text, ok := strings.CutSuffix(text, "m0s"); ok {
+		text += "m"
+		return strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+	}
+	return text
+}
+
+// next is when something may happen next.
+func (x *teller) next() (next time.Time, any bool) {
+	offer := func(at time.Time) {
+		if at.After(x.now) && (!any || at.Before(next)) {
+			next, any = at, true
+		}
+	}
+	for _, e := range x.Then {
+		offer(monday.Add(e.At.Duration))
+	}
+	for _, a := range x.actors {
+		if !a.changed {
+			offer(monday.Add(a.Changes.Duration))
+		}
+		if a.last.Again > 0 {
+			offer(x.now.Add(a.last.Again))
+		}
+		for i := range a.in.Targets {
+			if at, due := x.reports(a, &a.in.Targets[i]); due {
+				offer(at)
+			}
+		}
+	}
+	return next, any
+}
+
+// columns aligns the cells of lines. An empty cell is a dash, except for the last one.
+func columns(lines [][]string) string {
+	width := map[int]int{}
+	for _, line := range lines {
+		for i := range line {
+			if line[i] == "" && i < len(line)-1 {
+				line[i] = "-"
+			}
+			width[i] = max(width[i], len(line[i]))
+		}
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		text := ""
+		for i, cell := range line {
+			text += fmt.Sprintf("%-*s  ", width[i], cell)
+		}
+		out.WriteString(strings.TrimRight(text, " -") + "\n")
+	}
+	return out.String()
+}
