@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,10 +24,12 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetFiles are what the files of simulate and render hold, each thing once.
+// fleetFiles are what the files of plan, simulate and render hold, each thing once.
 type fleetFiles struct {
+	sources    map[hubv1.ObjectIdentity]string // files, by what they hold
 	clusters   []*hubv1.MemberCluster
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
@@ -37,25 +40,27 @@ type fleetFiles struct {
 // readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own
 // kinds that its API server would refuse are refused.
 func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
-	files := &fleetFiles{}
-	if len(options.Filenames) == 0 {
+	files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}}
+	if len(options.Filenames) == 0 && options.Kustomize == "" {
 		return files, nil
 	}
 	infos, err := cliresource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
 		return nil, fmt.Errorf("reading the files: %w", err)
 	}
-	seen := map[hubv1.ObjectIdentity]bool{}
 	for _, info := range infos {
 		u, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
 			continue
 		}
-		id := decide.IdentityOf(u)
-		if seen[id] {
-			return nil, fmt.Errorf("reading %s: %s is there twice", info.Source, id)
+		if u.GetName() == "" {
+			return nil, fmt.Errorf("reading %s: a %s has no name", info.Source, u.GetKind())
 		}
-		seen[id] = true
+		id := decide.IdentityOf(u)
+		if first, twice := files.sources[id]; twice {
+			return nil, fmt.Errorf("reading %s: %s is there twice, first in %s", info.Source, id, first)
+		}
+		files.sources[id] = info.Source
 		if err := files.add(ctx, u); err != nil {
 			return nil, fmt.Errorf("reading %s: %s: %w", info.Source, id, err)
 		}
@@ -84,7 +89,11 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 	case "ClusterResourceBinding":
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ClusterResourceBinding{})
 	}
-	return nil // what else the hub has does not decide where objects go
+	own, err := definitions()
+	if _, known := own[u.GetKind()]; err != nil || known {
+		return err // what else the hub has does not decide where objects go
+	}
+	return fmt.Errorf("the hub has no kind %s: it has %s", u.GetKind(), strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 }
 
 func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, typed T) error {
@@ -212,8 +221,17 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
+// hubKinds are the kinds of a hub.
+type hubKinds interface {
+	// locate gives an object without a namespace one, if its kind has namespaces.
+	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
+	// complete adds to an object what decides on it beside its content. known are definitions that the hub need not be asked
+	// for.
+	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
+}
+
 // applyTo changes a fleet as applying the files to the hub would.
-func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
+func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings
 	}
@@ -240,21 +258,18 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
 	for i, o := range fleet.Objects {
 		places[o.Identity()] = i
 	}
+	known := f.definitions()
 	for _, u := range f.objects {
-		if err := r.locate(u); err != nil {
+		if err := kinds.locate(u, known); err != nil {
 			return err
 		}
 		labelsOf(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		if i, ok := places[o.Identity()]; ok {
-			o = fleet.Objects[i]
-			u.SetUID(o.Object.GetUID())
-			u.SetGeneration(o.Object.GetGeneration())
-			o.Object = u
-			fleet.Objects[i] = o
+			fleet.Objects[i].Object = plan.Applied(fleet.Objects[i].Object, u)
 			continue
 		}
-		if err := r.complete(&o, f.definitions()); err != nil {
+		if err := kinds.complete(&o, known); err != nil {
 			return err
 		}
 		fleet.Objects = append(fleet.Objects, o)

@@ -45,7 +45,7 @@ func readDefinitions() (map[string]definition, error) {
 		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		d, err := readDefinition(&crd)
+		d, err := readDefinition(&crd.Spec.Versions[0]) // the only one
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
@@ -55,10 +55,10 @@ func readDefinitions() (map[string]definition, error) {
 	return out, err
 }
 
-// readDefinition reads the first version, which is the only one.
-func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, error) {
+// readDefinition reads one version of a definition.
+func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (definition, error) {
 	var props apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		return definition{}, err
 	}
 	structural, err := structuralschema.NewStructural(&props)
@@ -72,8 +72,7 @@ func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, 
 	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate checks an object of a kind of the hub as an API server checks one that is created: with defaults, by schema,
-// lists and rules.
+// validate checks an object of a kind of the hub.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {
@@ -83,6 +82,11 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	if !ok {
 		return nil
 	}
+	return d.check(ctx, u)
+}
+
+// check checks an object as an API server checks one that is created: with defaults, by schema, lists and rules.
+func (d definition) check(ctx context.Context, u *unstructured.Unstructured) error {
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)
 	errs := validation.ValidateCustomResource(nil, content, d.schema)
