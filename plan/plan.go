@@ -110,6 +110,8 @@ type Share struct {
 type Creation struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters"`
+	// Shares of a divided object, by cluster.
+	Shares []Share `json:"shares,omitempty"`
 	// New is true if the hub does not have the object yet.
 	New bool `json:"new,omitempty"`
 }
@@ -302,7 +304,7 @@ func (m *maker) object(i int) {
 		m.plan.Summary.Moved++
 		shares = nil
 	} else if len(p.gained) > 0 {
-		m.plan.Creations = append(m.plan.Creations, Creation{Object: p.object, Clusters: p.gained, New: p.old == nil})
+		m.plan.Creations = append(m.plan.Creations, Creation{Object: p.object, Clusters: p.gained, Shares: p.newShares(), New: p.old == nil})
 		m.plan.Summary.Created += len(p.gained)
 	}
 	m.unplaced(p)
@@ -324,6 +326,18 @@ func (p pair) shares() (out []Share, moves bool) {
 		}
 	}
 	return out, fewer && more
+}
+
+// newShares are the shares of the clusters that gain a copy.
+func (p pair) newShares() []Share {
+	if !divided(p.outcome.Binding) {
+		return nil
+	}
+	out := make([]Share, 0, len(p.gained))
+	for _, name := range p.gained {
+		out = append(out, Share{Cluster: name, After: shareOf(p.targets[name])})
+	}
+	return out
 }
 
 func divided(b hubv1.BindingObject) bool { return b != nil && b.BindingSpec().Division != nil }
@@ -393,13 +407,14 @@ func (m *maker) away() {
 
 // underway notes the objects that the hub has yet to bring where it wants them.
 func (m *maker) underway() {
-	n := 0
+	n, bound := 0, false
 	for i, o := range m.was.Outcomes {
+		bound = bound || m.before.Objects[i].Binding != nil
 		if !sameTargets(targetsOf(m.before.Objects[i].Binding), targetsOf(o.Binding)) {
 			n++
 		}
 	}
-	if n > 0 {
+	if n > 0 && bound { // without any binding, the placements say where objects are
 		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("the hub has yet to carry out decisions on %s without this change: they are no part of the plan", counted(n, "object")))
 	}
 }

@@ -256,7 +256,11 @@ func sharesText(shares []plan.Share) string {
 func (p Plan) creations() planSection {
 	s := planSection{title: "CREATED: " + counted(p.Summary.Created, "copy")}
 	for _, c := range p.Creations {
-		s.add(planItem{what: c.Object.String(), where: list(c.Clusters)})
+		i := planItem{what: c.Object.String(), where: list(c.Clusters)}
+		if len(c.Shares) > 0 {
+			i.lines = []string{sharesText(c.Shares)}
+		}
+		s.add(i)
 	}
 	return s
 }
