@@ -20,16 +20,17 @@ import (
 // itself.
 //
 // A field that only the object has stays, such as a default of the API server, unless the apply before had set it: by
-// the annotation of kubectl apply, or by the managedFields of a server-side apply. Elements of a list are merged if they
-// have names, or if the lists are equally long.
+// the annotation of kubectl apply, or by the managedFields of a server-side apply. A list is that of the file. In
+// built-in kinds, its elements keep their defaults if they have names, or if the lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
 	delete(wanted.Object, "status")
-	if m, ok := wanted.Object["metadata"].(map[string]any); ok {
-		maps.DeleteFunc(m, func(key string, _ any) bool { return !slices.Contains(ofUsers, key) })
+	if metadata, ok := wanted.Object["metadata"].(map[string]any); ok {
+		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(ofUsers, key) })
 	}
-	merged, _ := merge(object.Object, wanted.Object, lastApplied(object)).(map[string]any)
+	m := merger{builtIn: isBuiltIn(object.GroupVersionKind().Group)}
+	merged, _ := m.merge(object.Object, wanted.Object, lastApplied(object)).(map[string]any)
 	if equality.Semantic.DeepEqual(object.Object, merged) {
 		return object
 	}
@@ -101,12 +102,12 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of is the ownership of an element of a list.
-func (o owned) of(element any) owned {
+// of is the ownership of an element of a list, which is at a place in a list without names.
+func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)
-	for _, e := range list {
-		if name := nameOf(e); name != "" && name == nameOf(element) {
+	for i, e := range list {
+		if name := nameOf(e); name != "" && name == nameOf(element) || name == "" && i == place {
 			out.annotated = e
 		}
 	}
@@ -138,47 +139,55 @@ func isKeyOf(key string, element any) bool {
 
 func (o owned) there() bool { return o.annotated != nil || o.fields != nil }
 
+// merger merges the values of an object with those of a file.
+type merger struct{ builtIn bool }
+
+// isBuiltIn reports whether a group is one of Kubernetes itself.
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
 // merge returns a value of the hub object with the value of the file in its place.
-func merge(object, file any, o owned) any {
+func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:
-		was, ok := object.(map[string]any)
-		if !ok {
-			return is
+		if was, ok := object.(map[string]any); ok {
+			return m.mergeFields(was, is, o)
 		}
-		out := make(map[string]any, len(was))
-		for key, value := range was {
-			if _, wanted := is[key]; wanted || !o.at(key).there() {
-				out[key] = value
-			}
-		}
-		for key, value := range is {
-			out[key] = value
-			if there, ok := was[key]; ok {
-				out[key] = merge(there, value, o.at(key))
-			}
-		}
-		return out
 	case []any:
-		was, ok := object.([]any)
-		if !ok {
-			return is
+		if was, ok := object.([]any); ok && m.builtIn {
+			return m.mergeElements(was, is, o)
 		}
-		return mergeElements(was, is, o)
 	}
 	return file
 }
 
-func mergeElements(object, file []any, o owned) []any {
+func (m merger) mergeFields(object, file map[string]any, o owned) map[string]any {
+	out := make(map[string]any, len(object))
+	for key, value := range object {
+		if !o.at(key).there() {
+			out[key] = value
+		}
+	}
+	for key, value := range file {
+		out[key] = value
+		if there, ok := object[key]; ok {
+			out[key] = m.merge(there, value, o.at(key))
+		}
+	}
+	return out
+}
+
+func (m merger) mergeElements(object, file []any, o owned) []any {
 	places, named := placesOf(object)
 	_, also := placesOf(file)
 	out := slices.Clone(file)
 	for i, e := range file {
 		switch at, there := places[nameOf(e)]; {
 		case named && also && there:
-			out[i] = merge(object[at], e, o.of(e))
+			out[i] = m.merge(object[at], e, o.of(e, at))
 		case !(named && also) && len(object) == len(file):
-			out[i] = merge(object[i], e, o.of(e))
+			out[i] = m.merge(object[i], e, o.of(e, i))
 		}
 	}
 	return out

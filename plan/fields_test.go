@@ -89,6 +89,16 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [y]}}`,
 			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [y]}}`,
 		},
+		"elements of a built-in kind keep defaults": {
+			`{apiVersion: v1, kind: X, spec: {ports: [{port: 80, protocol: TCP}]}}`,
+			`{apiVersion: v1, kind: X, spec: {ports: [{port: 81}]}}`,
+			`{apiVersion: v1, kind: X, spec: {ports: [{port: 81, protocol: TCP}]}}`,
+		},
+		"a list of a custom resource is that of the file": {
+			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a, labels: b}]}}`,
+			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a}]}}`,
+			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a}]}}`,
+		},
 		"strings of a Secret are encoded": {
 			`{apiVersion: v1, kind: Secret, data: {a: b2xk}}`,
 			`{apiVersion: v1, kind: Secret, stringData: {b: new}}`,
