@@ -88,8 +88,8 @@ func TestAPlanNamesWhatAdmissionRefusesAndWhatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	before := fleet(1, decidetest.Policy("web"))
 	after := before
-	invalid := decidetest.Policy("invalid", func(p *hubv1.Placement) { p.Spec.Clusters = hubv1.ClusterSelection{Expression: "cluster.nam == 'eu'"} })
-	system := decidetest.Policy("system")
+	invalid := decidetest.Policy("invalid", decidetest.Labelled("none"), func(p *hubv1.Placement) { p.Spec.Clusters = hubv1.ClusterSelection{Expression: "cluster.nam == 'eu'"} })
+	system := decidetest.Policy("system", decidetest.Labelled("none"))
 	system.Namespace = "kube-system"
 	after.Placements = append(after.Placements, invalid, system)
 	broken := decidetest.Excluding(decidetest.Naming("eu"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -197,6 +198,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 		return nil, err
 	}
 	s.after = s.before
+	files.objects = slices.DeleteFunc(files.objects, func(u *unstructured.Unstructured) bool { return r.unread[u.GroupVersionKind().GroupKind()] })
 	if err := files.applyTo(&s.after, r); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type fleetReader struct {
 	notes           []string
 	// whole is true if objects are read with their content, and not only where replicas are divided.
 	whole bool
+	// unread are the kinds whose objects the user may not list.
+	unread map[schema.GroupKind]bool
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
@@ -46,7 +48,7 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}}
+	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, unread: map[schema.GroupKind]bool{}}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
@@ -259,6 +261,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 			if err := r.unlessForbidden(err, fmt.Sprintf("objects of kind %s are not considered", kind)); err != nil {
 				return fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 			}
+			r.unread[kind] = true
 			return nil
 		}
 		for _, u := range page {
