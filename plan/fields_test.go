@@ -29,15 +29,15 @@ func TestFieldsThatDifferAreNamed(t *testing.T) {
 		"a new field":                     {`{spec: {}}`, `{spec: {a: false}}`, []Field{{"/spec/a", nil, false}}},
 		"a field that goes":               {`{spec: {a: {b: c}}}`, `{spec: {}}`, []Field{{"/spec/a", map[string]any{"b": "c"}, nil}}},
 		"another type":                    {`{spec: {a: {b: c}}}`, `{spec: {a: [c]}}`, []Field{{"/spec/a", map[string]any{"b": "c"}, []any{"c"}}}},
-		"a key with a slash":              {`{metadata: {labels: {a/b~c: x}}}`, `{metadata: {labels: {a/b~c: y}}}`, []Field{{"/metadata/labels/a~1b~0c", "x", "y"}}},
-		"elements without names": {`{a: [x, y]}`, `{a: [x, z, w]}`, []Field{
-			{"/a/1", "y", "z"}, {"/a/2", nil, "w"},
+		"a key with a slash":              {`{metadata: {labels: {a/b~c: x}}}`, `{metadata: {labels: {a/b~c: w}}}`, []Field{{"/metadata/labels/a~1b~0c", "x", "w"}}},
+		"elements without names": {`{a: [x, v]}`, `{a: [x, z, w]}`, []Field{
+			{"/a/1", "v", "z"}, {"/a/2", nil, "w"},
 		}},
 		"elements with names, of which one comes first now": {`{a: [{name: web, image: "1"}, {name: old}]}`, `{a: [{name: new}, {name: web, image: "2"}]}`, []Field{
 			{"/a/0", nil, map[string]any{"name": "new"}}, {"/a/1/image", "1", "2"}, {"/a/1", map[string]any{"name": "old"}, nil},
 		}},
-		"elements in another order": {`{a: [{name: x}, {name: y}]}`, `{a: [{name: y}, {name: x}]}`, []Field{
-			{"/a/0/name", "x", "y"}, {"/a/1/name", "y", "x"},
+		"elements in another order": {`{a: [{name: x}, {name: w}]}`, `{a: [{name: w}, {name: x}]}`, []Field{
+			{"/a/0/name", "x", "w"}, {"/a/1/name", "w", "x"},
 		}},
 		"values of a Secret are not told, their keys are": {
 			`{apiVersion: v1, kind: Secret, data: {a: b2xk, same: eA==}, type: Opaque}`, `{apiVersion: v1, kind: Secret, data: {a: bmV3, same: eA==, b: c}, metadata: {annotations: {x: secret}}, type: other}`,
@@ -85,9 +85,9 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 			`{apiVersion: v1, kind: X, ` + applied + `, spec: {c: [{name: a, pull: always}]}}`,
 		},
 		"elements of a list go": {
-			`{apiVersion: v1, kind: X, spec: {c: [{name: a}, {name: b}], d: [x, y]}}`,
-			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [y]}}`,
-			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [y]}}`,
+			`{apiVersion: v1, kind: X, spec: {c: [{name: a}, {name: b}], d: [x, w]}}`,
+			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [w]}}`,
+			`{apiVersion: v1, kind: X, spec: {c: [{name: b}], d: [w]}}`,
 		},
 		"elements of a built-in kind keep defaults": {
 			`{apiVersion: v1, kind: X, spec: {ports: [{port: 80, protocol: TCP}]}}`,

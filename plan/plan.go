@@ -394,7 +394,7 @@ func (m *maker) away() {
 		if !decide.IsAway(c) {
 			continue
 		}
-		why := "it does not answer, and carries changes out when it is back"
+		why := "it carries changes out when it answers again"
 		for _, ready := range c.Status.Conditions {
 			if ready.Type == hubv1.ConditionReady && ready.Reason != "" {
 				why = ready.Reason + ": " + why

@@ -136,8 +136,8 @@ func changedIn(before, after decide.Fleet, was, is *decide.Settlement) []string 
 			if old[c].Manifest == nil || now[c].Manifest == nil {
 				continue
 			}
-			a, b := withoutShare(old[c]), withoutShare(now[c])
-			if a != b {
+			shared := isShare(old[c], "/spec/size") && isShare(now[c], "/spec/size")
+			if withoutShare(old[c], shared) != withoutShare(now[c], shared) {
 				out = append(out, p.object.String()+" on "+c)
 			}
 		}
@@ -146,7 +146,7 @@ func changedIn(before, after decide.Fleet, was, is *decide.Settlement) []string 
 	return out
 }
 
-func withoutShare(r Rendering) string {
+func withoutShare(r Rendering, shared bool) string {
 	text, err := json.Marshal(r.Manifest)
 	if err != nil {
 		panic(err)
@@ -155,7 +155,7 @@ func withoutShare(r Rendering) string {
 	if err := json.Unmarshal(text, &copied); err != nil {
 		panic(err)
 	}
-	if spec, ok := copied["spec"].(map[string]any); ok && isShare(r, "/spec/size") {
+	if spec, ok := copied["spec"].(map[string]any); ok && shared {
 		spec["size"] = "divided"
 	}
 	text, err = json.Marshal(copied)
