@@ -78,6 +78,8 @@ type Outcome struct {
 	Scheduled metav1.Condition
 	// Restless is true if the decisions still changed after settleRounds.
 	Restless bool
+	// Losses are the copies that the settlement took from clusters, in the order of its decisions.
+	Losses []Loss
 }
 
 // settleRounds is how often an object is decided on at most. Losing a cluster, replacing it and withdrawing from it
@@ -94,7 +96,14 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 		if err != nil {
 			return nil, err
 		}
-		f = f.From(silent)
+		s, err := f.From(silent).settle(ctx, tell)
+		if err != nil {
+			return nil, err
+		}
+		for i := range s.Outcomes {
+			s.Outcomes[i].Losses = slices.Concat(silent.Outcomes[i].Losses, s.Outcomes[i].Losses)
+		}
+		return s, nil
 	}
 	return f.settle(ctx, tell)
 }
@@ -171,6 +180,7 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	p := Decide(in)
 	o.Scheduled = p.Status.Scheduled
 	before := o.Binding
+	o.Losses = append(o.Losses, in.losses(p)...)
 	switch {
 	case p.Spec == nil:
 		return false
@@ -256,9 +266,11 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 		case e.State == hubv1.TargetAbsent:
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{Name: e.Name, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 		default:
+			row := b.BindingStatus().Row(e.Name)
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
 				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Revision: e.Revision, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
-				Digest: fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
+				Adopted: row != nil && row.Adopted,
+				Digest:  fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
 			})
 		}
 	}

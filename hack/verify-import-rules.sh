@@ -21,6 +21,9 @@ breaches=(
 	"decide           github.com/go-logr/logr"
 	"decide           sigs.k8s.io/controller-runtime/pkg/client"
 	"decide           $hanse/hub/rollup"
+	"plan             k8s.io/client-go/rest"
+	"plan             $hanse/cmd/hansectl/view"
+	"plan             $hanse/hub/memberview"
 	"cmd/hansectl/command $hanse/hub/schedule"
 	"guard            k8s.io/client-go/rest"
 	"guard            $hanse/placement"
@@ -86,7 +89,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer credential decide kindwatch guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer credential decide plan kindwatch guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/hanse-dev/hanse/hub/admission"
 	"github.com/hanse-dev/hanse/hub/certificate"
-	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/member/served"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // addAdmission serves the webhook that reviews policies, in every replica.
@@ -31,7 +31,7 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 		return fmt.Errorf("reading the address of the webhook: %q has no port", o.WebhookAddress)
 	}
 	reviewer := admission.New(admission.Options{
-		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: policystatus.Readable,
+		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: plan.CheckPlacement,
 		RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {

@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/kindwatch"
-	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
+	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/replicas"
 )
 
@@ -26,7 +25,7 @@ type acceptance struct {
 // condition is known only once the hub has tried to list every selected kind.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
-	if err := Readable(a.policy); err != nil {
+	if err := plan.CheckPlacement(a.policy); err != nil {
 		return notAccepted(hubv1.ReasonInvalid, "%s", err), true
 	}
 	known = true
@@ -56,40 +55,6 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		known = known && watched && state.Synced
 	}
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
-}
-
-// Readable returns why a placement is invalid, regardless of the objects that it selects.
-func Readable(p hubv1.PlacementObject) error {
-	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
-		return fmt.Errorf("spec.namespaceSelector: %w", err)
-	}
-	if _, err := placement.Compile(p.PlacementSpec()); err != nil {
-		return err
-	}
-	if _, err := metav1.LabelSelectorAsSelector(p.PlacementSpec().Suspend.ClusterSelector); err != nil {
-		return fmt.Errorf("spec.suspend.clusterSelector: %w", err)
-	}
-	if _, err := replicas.TermsOf(p.PlacementSpec().Replicas.Way()); err != nil {
-		return err
-	}
-	if text := p.PlacementSpec().StatusAggregation.HealthExpression; text != "" {
-		if _, err := health.Compile(text); err != nil {
-			return fmt.Errorf("spec.statusAggregation.healthExpression: %w", err)
-		}
-	}
-	if _, err := rollup.NewRules(p.PlacementSpec().StatusAggregation); err != nil {
-		return fmt.Errorf("spec.%w", err)
-	}
-	return readableResources(p.PlacementSpec().ResourceSelectors)
-}
-
-func readableResources(selectors []hubv1.ResourceSelector) error {
-	for i, s := range selectors {
-		if _, err := metav1.LabelSelectorAsSelector(s.LabelSelector); err != nil {
-			return fmt.Errorf("spec.resourceSelectors[%d].labelSelector: %w", i, err)
-		}
-	}
-	return nil
 }
 
 func notAccepted(reason, format string, args ...any) metav1.Condition {

@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // renderRun is one run of the command.
@@ -91,7 +92,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	in := view.RenderInput{DeniedMetadataPrefixes: r.denied}
+	in := plan.RenderInput{DeniedMetadataPrefixes: r.denied}
 	if r.offline {
 		err = r.readFiles(ctx, &in, files, kind, name)
 	} else {
@@ -118,7 +119,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 }
 
 // readHub reads what decides from the hub, with the files as applied to it.
-func (r *renderRun) readHub(ctx context.Context, in *view.RenderInput, files *fleetFiles, kind, name string) error {
+func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	c, err := r.hub.reader(&r.window)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (r *renderRun) readHub(ctx context.Context, in *view.RenderInput, files *fl
 }
 
 // readAround reads the clusters, the policies and the labels of the namespace.
-func (r *renderRun) readAround(ctx context.Context, c client.Client, in *view.RenderInput, files *fleetFiles, namespace string) error {
+func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.RenderInput, files *fleetFiles, namespace string) error {
 	var members hubv1.MemberClusterList
 	if err := c.List(ctx, &members); err != nil {
 		return fmt.Errorf("listing MemberClusters: %w", err)
@@ -194,7 +195,7 @@ func (r *renderRun) warnOf(files *fleetFiles) {
 }
 
 // chosen are the clusters to render for.
-func (r *renderRun) chosen(in view.RenderInput) ([]*hubv1.MemberCluster, error) {
+func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) {
 	if r.all {
 		return in.Clusters, nil
 	}

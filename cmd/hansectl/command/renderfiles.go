@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // readFiles takes all that decides from the files. Where they have no binding of the object, their placements decide.
-func (r *renderRun) readFiles(ctx context.Context, in *view.RenderInput, files *fleetFiles, kind, name string) error {
+func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	namespace := *r.hub.flags.Namespace
 	fleet, _ := files.fleet(time.Now(), namespace)
 	object, err := files.find(kind, name, namespace)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,10 +25,13 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetFiles are what the files of simulate and render hold, each thing once.
+// fleetFiles are what the files of plan, simulate and render hold, each thing once.
 type fleetFiles struct {
+	sources    map[hubv1.ObjectIdentity]string                     // files, by what they hold
+	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as they are written
 	clusters   []*hubv1.MemberCluster
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
@@ -37,25 +42,27 @@ type fleetFiles struct {
 // readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own
 // kinds that its API server would refuse are refused.
 func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
-	files := &fleetFiles{}
-	if len(options.Filenames) == 0 {
+	files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}, policies: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}}
+	if len(options.Filenames) == 0 && options.Kustomize == "" {
 		return files, nil
 	}
 	infos, err := cliresource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
 		return nil, fmt.Errorf("reading the files: %w", err)
 	}
-	seen := map[hubv1.ObjectIdentity]bool{}
 	for _, info := range infos {
 		u, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
 			continue
 		}
-		id := decide.IdentityOf(u)
-		if seen[id] {
-			return nil, fmt.Errorf("reading %s: %s is there twice", info.Source, id)
+		if u.GetName() == "" {
+			return nil, fmt.Errorf("reading %s: a %s has no name", info.Source, u.GetKind())
 		}
-		seen[id] = true
+		id := decide.IdentityOf(u)
+		if first, twice := files.sources[id]; twice {
+			return nil, fmt.Errorf("reading %s: %s is there twice, first in %s", info.Source, id, first)
+		}
+		files.sources[id] = info.Source
 		if err := files.add(ctx, u); err != nil {
 			return nil, fmt.Errorf("reading %s: %s: %w", info.Source, id, err)
 		}
@@ -68,6 +75,7 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 		f.objects = append(f.objects, u)
 		return nil
 	}
+	f.policies[decide.IdentityOf(u)] = u
 	switch u.GetKind() {
 	case "MemberCluster":
 		return into(ctx, u, &f.clusters, &hubv1.MemberCluster{})
@@ -84,7 +92,11 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 	case "ClusterResourceBinding":
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ClusterResourceBinding{})
 	}
-	return nil // what else the hub has does not decide where objects go
+	own, err := definitions()
+	if _, known := own[u.GetKind()]; err != nil || known {
+		return err // what else the hub has does not decide where objects go
+	}
+	return fmt.Errorf("the hub has no kind %s: it has %s", u.GetKind(), strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 }
 
 func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, typed T) error {
@@ -212,25 +224,38 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
+// hubKinds are the kinds of a hub.
+type hubKinds interface {
+	// locate gives an object without a namespace one, if its kind has namespaces.
+	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
+	// complete adds to an object what decides on it beside its content. known are definitions that the hub need not be asked
+	// for.
+	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
+}
+
 // applyTo changes a fleet as applying the files to the hub would.
-func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
+func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings
 	}
 	fleet.Clusters, fleet.Placements, fleet.Objects = slices.Clone(fleet.Clusters), slices.Clone(fleet.Placements), slices.Clone(fleet.Objects)
 	for _, c := range f.clusters {
 		if i, err := find(fleet, c.Name); err == nil {
-			there := fleet.Clusters[i].DeepCopy()
-			there.Labels, there.Annotations, there.Spec = c.Labels, c.Annotations, c.Spec
-			fleet.Clusters[i] = there
+			if fleet.Clusters[i], err = appliedTo(fleet.Clusters[i], f.written("MemberCluster", c)); err != nil {
+				return err
+			}
 			continue
 		}
 		fleet.Clusters = append(fleet.Clusters, assumed(c, fleet.Now))
 	}
 	for _, p := range f.placements {
-		applyPlacement(fleet, p)
+		if err := f.applyPlacement(fleet, p); err != nil {
+			return err
+		}
 	}
-	fleet.Overrides = f.policiesOver(fleet.Overrides)
+	if err := f.applyOverrides(fleet); err != nil {
+		return err
+	}
 	labels := map[string]map[string]string{}
 	for namespace, of := range fleet.NamespaceLabels {
 		labels[namespace] = maps.Clone(of)
@@ -240,21 +265,18 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, r *fleetReader) error {
 	for i, o := range fleet.Objects {
 		places[o.Identity()] = i
 	}
+	known := f.definitions()
 	for _, u := range f.objects {
-		if err := r.locate(u); err != nil {
+		if err := kinds.locate(u, known); err != nil {
 			return err
 		}
 		labelsOf(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		if i, ok := places[o.Identity()]; ok {
-			o = fleet.Objects[i]
-			u.SetUID(o.Object.GetUID())
-			u.SetGeneration(o.Object.GetGeneration())
-			o.Object = u
-			fleet.Objects[i] = o
+			fleet.Objects[i].Object = plan.Applied(fleet.Objects[i].Object, u)
 			continue
 		}
-		if err := r.complete(&o, f.definitions()); err != nil {
+		if err := kinds.complete(&o, known); err != nil {
 			return err
 		}
 		fleet.Objects = append(fleet.Objects, o)
@@ -270,20 +292,70 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-func applyPlacement(fleet *decide.Fleet, p hubv1.PlacementObject) {
+// written is an object of the files as it is written there. A policy without a namespace there has one by now.
+func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstructured {
+	id := hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	if u, ok := f.policies[id]; ok {
+		return u
+	}
+	id.Namespace = ""
+	return f.policies[id]
+}
+
+// appliedTo is an object of the hub with a file applied to it; the object itself if nothing changes.
+func appliedTo[T client.Object](there T, file *unstructured.Unstructured) (T, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)
+	if err != nil {
+		return there, fmt.Errorf("applying %s %s: %w", file.GetKind(), file.GetName(), err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(file.GroupVersionKind())
+	merged := plan.Applied(object, file)
+	if merged == object {
+		return there, nil
+	}
+	out := reflect.New(reflect.TypeOf(there).Elem()).Interface().(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.Object, out); err != nil {
+		return there, fmt.Errorf("applying %s %s: %w", file.GetKind(), file.GetName(), err)
+	}
+	return out, nil
+}
+
+func (f *fleetFiles) applyPlacement(fleet *decide.Fleet, p hubv1.PlacementObject) error {
 	for i, there := range fleet.Placements {
 		if there.GetNamespace() != p.GetNamespace() || there.GetName() != p.GetName() {
 			continue
 		}
-		p.SetUID(there.GetUID())
-		p.SetGeneration(there.GetGeneration())
+		merged, err := appliedTo(there.(client.Object), f.written(decide.OwnerOf(decide.ReferenceTo(p)).Kind, p.(client.Object)))
+		if err != nil {
+			return err
+		}
+		p := merged.(hubv1.PlacementObject)
 		if !equality.Semantic.DeepEqual(there.PlacementSpec(), p.PlacementSpec()) || !equality.Semantic.DeepEqual(there.SelectedNamespaces(), p.SelectedNamespaces()) ||
 			there.IsEnforced() != p.IsEnforced() {
 			p.SetGeneration(there.GetGeneration() + 1)
 		}
 		fleet.Placements[i] = p
-		return
+		return nil
 	}
 	p.SetGeneration(1)
 	fleet.Placements = append(fleet.Placements, p)
+	return nil
+}
+
+func (f *fleetFiles) applyOverrides(fleet *decide.Fleet) error {
+	fleet.Overrides = slices.Clone(fleet.Overrides)
+	for _, p := range f.overrides {
+		i := slices.IndexFunc(fleet.Overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
+		if i < 0 {
+			fleet.Overrides = append(fleet.Overrides, p)
+			continue
+		}
+		merged, err := appliedTo(fleet.Overrides[i].(client.Object), f.written(overrides.RefOf(p).Kind, p.(client.Object)))
+		if err != nil {
+			return err
+		}
+		fleet.Overrides[i] = merged.(hubv1.OverridePolicyObject)
+	}
+	return nil
 }

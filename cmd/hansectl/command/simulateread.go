@@ -31,6 +31,10 @@ type fleetReader struct {
 	// namespace that is asked about, empty for all; home is where objects without a namespace go.
 	namespace, home string
 	notes           []string
+	// whole is true if objects are read with their content, and not only where replicas are divided.
+	whole bool
+	// unread are the kinds whose objects the user may not list.
+	unread map[schema.GroupKind]bool
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
@@ -44,7 +48,7 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}}
+	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, unread: map[schema.GroupKind]bool{}}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
@@ -54,24 +58,10 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 // read reads the fleet, with the objects of all kinds that placements of the hub or of the files select.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
-	var members hubv1.MemberClusterList
-	if err := r.List(r.ctx, &members); err != nil {
-		if meta.IsNoMatchError(err) {
-			return fleet, errNoHub
-		}
-		return fleet, fmt.Errorf("listing MemberClusters: %w", err)
-	}
-	for i := range members.Items {
-		fleet.Clusters = append(fleet.Clusters, &members.Items[i])
+	if err := r.readAround(&fleet); err != nil {
+		return fleet, err
 	}
 	r.clusters = slices.Concat(fleet.Clusters, files.clusters)
-	if err := r.readPlacements(&fleet); err != nil {
-		return fleet, err
-	}
-	var err error
-	if fleet.Overrides, err = readOverrides(r.ctx, r.Client, true, r.namespace, r.unlessForbidden); err != nil {
-		return fleet, err
-	}
 	files.defaultNamespaces(r.home)
 	r.placements = slices.Concat(fleet.Placements, files.placements)
 	if err := r.readNamespaces(&fleet); err != nil {
@@ -91,6 +81,26 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 		}
 	}
 	return fleet, nil
+}
+
+// readAround reads the clusters and policies.
+func (r *fleetReader) readAround(fleet *decide.Fleet) error {
+	var members hubv1.MemberClusterList
+	if err := r.List(r.ctx, &members); err != nil {
+		if meta.IsNoMatchError(err) {
+			return errNoHub
+		}
+		return fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	for i := range members.Items {
+		fleet.Clusters = append(fleet.Clusters, &members.Items[i])
+	}
+	if err := r.readPlacements(fleet); err != nil {
+		return err
+	}
+	var err error
+	fleet.Overrides, err = readOverrides(r.ctx, r.Client, true, r.namespace, r.unlessForbidden)
+	return err
 }
 
 func (r *fleetReader) readPlacements(fleet *decide.Fleet) error {
@@ -251,6 +261,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 			if err := r.unlessForbidden(err, fmt.Sprintf("objects of kind %s are not considered", kind)); err != nil {
 				return fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 			}
+			r.unread[kind] = true
 			return nil
 		}
 		for _, u := range page {
@@ -271,7 +282,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*unstructured.Unstructured, next string, err error) {
 	options := []client.ListOption{client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(from)}
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	if r.selected(gvk.GroupKind(), divides) {
+	if r.whole || r.selected(gvk.GroupKind(), divides) {
 		var list unstructured.UnstructuredList
 		list.SetGroupVersionKind(listKind)
 		err = r.List(r.ctx, &list, options...)
@@ -309,8 +320,8 @@ func (r *fleetReader) selected(kind schema.GroupKind, such func(hubv1.PlacementO
 
 func divides(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() }
 
-// locate gives an object without a namespace one, if its kind has namespaces.
-func (r *fleetReader) locate(u *unstructured.Unstructured) error {
+// locate implements hubKinds.
+func (r *fleetReader) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	if u.GetNamespace() != "" {
 		return nil
 	}
@@ -319,14 +330,14 @@ func (r *fleetReader) locate(u *unstructured.Unstructured) error {
 	if err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("finding the kind %s on the hub: %w", gvk.GroupKind(), err)
 	}
-	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+	d := known[gvk.GroupKind()]
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace || err != nil && d != nil && d.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		u.SetNamespace(r.home)
 	}
 	return nil
 }
 
-// complete adds to an object what decides on it beside its content. known are definitions that the hub need not
-// be asked for.
+// complete implements hubKinds.
 func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := o.Identity().GroupKind()
 	if o.Binding != nil {

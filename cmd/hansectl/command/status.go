@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 func newStatus(h *hub) *cobra.Command {
@@ -230,7 +231,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies that change %s: %w", id, err)
 	}
-	in := view.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
+	in := plan.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
 	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
 }
 

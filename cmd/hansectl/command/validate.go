@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -49,20 +50,21 @@ func readDefinitions() (map[string]definition, error) {
 		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		d, err := readDefinition(&crd)
+		d, err := readDefinition(&crd.Spec.Versions[0]) // the only one
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
+		d.namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
 		out[crd.Spec.Names.Kind] = d
 		return nil
 	})
 	return out, err
 }
 
-// readDefinition reads the first version, which is the only one.
-func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, error) {
+// readDefinition reads one version of a definition.
+func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (definition, error) {
 	var props apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		return definition{}, err
 	}
 	structural, err := structuralschema.NewStructural(&props)
@@ -73,10 +75,7 @@ func readDefinition(crd *apiextensionsv1.CustomResourceDefinition) (definition, 
 	if err != nil {
 		return definition{}, err
 	}
-	return definition{
-		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, structural: structural, schema: validator,
-		rules: cel.NewValidator(structural, true, celconfig.PerCallLimit),
-	}, nil
+	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
 // validate checks an object of a kind of the hub as an API server checks one that is created: its metadata, and with
@@ -95,9 +94,14 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 		located.SetNamespace(metav1.NamespaceDefault)
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(located, d.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	return errors.Join(errs.ToAggregate(), d.check(ctx, u))
+}
+
+// check checks an object as an API server checks one that is created: with defaults, by schema, lists and rules.
+func (d definition) check(ctx context.Context, u *unstructured.Unstructured) error {
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)
-	errs = append(errs, validation.ValidateCustomResource(nil, content, d.schema)...)
+	errs := validation.ValidateCustomResource(nil, content, d.schema)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
 	if len(errs) == 0 { // rules take the shape of the object for granted
 		errs, _ = d.rules.Validate(ctx, nil, d.structural, content, nil, math.MaxInt64)

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member/content"
 	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // Fields say who set what of an object on one cluster, as `explain --fields` shows it.
@@ -46,29 +46,15 @@ type FieldRow struct {
 // and the copy there, if that is known.
 func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
-	r := renderer{in: RenderInput{Object: in.Object.Template, OtherVersions: in.Object.OtherVersions, Binding: in.Binding.BindingSpec()}}
-	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
+	result, err := plan.Explain(plan.RenderInput{
+		Object: in.Object.Template, OtherVersions: in.Object.OtherVersions, Binding: in.Binding.BindingSpec(), Policies: policies,
+		NamespaceLabels: in.Facts.NamespaceLabels,
+	}, cluster)
 	if err != nil {
 		out.Error = err.Error()
 		return out
 	}
-	object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(in.Binding), Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels}
-	matching, err := overrides.Matching(policies, object)
-	if err != nil {
-		out.Error = err.Error()
-		return out
-	}
-	prepared, err := r.prepared(cluster)
-	if err != nil {
-		out.Error = err.Error()
-		return out
-	}
-	result, err := prepared.Explain(overrides.ClusterOf(cluster), matching, divided)
-	if err != nil {
-		out.Error = err.Error()
-		return out
-	}
-	secret := object.GroupKind() == schema.GroupKind{Kind: "Secret"}
+	secret := hubv1.IsSecret(hubv1.ObjectOf(in.Binding).GroupKind())
 	for _, f := range result.Fields {
 		row := FieldRow{Field: f.Path, Value: valueOf(f.FieldValue, secret), SetBy: author(f.By), Rank: f.By.Rank}
 		for _, s := range f.Shadowed {

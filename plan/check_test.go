@@ -1,4 +1,4 @@
-package policystatus
+package plan
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestReadable(t *testing.T) {
+func TestAPlacementIsChecked(t *testing.T) {
 	tests := map[string]struct {
 		aggregation hubv1.StatusAggregation
 		suspend     hubv1.SuspendPolicy
@@ -37,7 +37,7 @@ func TestReadable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation, Suspend: tc.suspend}}
 			got := ""
-			if err := Readable(p); err != nil {
+			if err := CheckPlacement(p); err != nil {
 				got = err.Error()
 			}
 			if got != tc.says {

@@ -1,0 +1,219 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
+)
+
+// planRun is one run of the command.
+type planRun struct {
+	hub    *hub
+	window window
+	out    output
+	files  cliresource.FilenameOptions
+	// from are files that stand for the hub.
+	from     cliresource.FilenameOptions
+	denied   []string
+	live     bool
+	summary  bool
+	detailed bool
+	store    string
+}
+
+// markdownFormat is for pull requests.
+const markdownFormat = "markdown"
+
+func newPlan(h *hub) *cobra.Command {
+	p := &planRun{hub: h}
+	cmd := &cobra.Command{
+		Use:   "plan (-f FILE | -k DIRECTORY)",
+		Short: "Show what files would do to every copy before they are applied",
+		Long: `Show what files would do to every copy before they are applied to the hub.
+
+The files may hold any mix of hub objects, placements, override policies and MemberClusters. All decisions are made with the code of the hub,
+without and with the files, and both results are rendered. The plan has removals first, then moves, new copies and changed fields, the verdict of
+the guard, and what admission refuses. Nothing is written. Members are asked with --live alone. Values of Secrets are not shown.
+
+Exit code: 0, or 1 for an error or if admission refuses an object. With --detailed-exitcode, 2 if a copy changes.`,
+		Example: `  # What a folder would do
+  hansectl plan -f fleet/
+
+  # A chart, and a kustomization
+  helm template web ./chart | hansectl plan -n shop -f -
+  hansectl plan -k overlays/production
+
+  # In a pipeline: a comment for the pull request, and the plan for later
+  hansectl plan -f fleet/ -o markdown --out plan.json`,
+		Args: func(cmd *cobra.Command, args []string) error { return planFailed(usage(cobra.NoArgs)(cmd, args)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.check(cmd); err != nil {
+				return planFailed(err)
+			}
+			return planFailed(p.run(cmd.Context()))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return planFailed(usageError(cmd, err)) })
+	p.out.addTo(cmd, markdownFormat)
+	flags := cmd.Flags()
+	p.window.addTo(flags)
+	flags.StringSliceVarP(&p.files.Filenames, "filename", "f", nil, "Files or directories with what is to be applied; - for standard input.")
+	flags.BoolVarP(&p.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
+	flags.StringVarP(&p.files.Kustomize, "kustomize", "k", "", "Directory with a kustomization that is to be applied.")
+	flags.StringSliceVar(&p.from.Filenames, "from", nil, "Files or directories that stand for the hub, as kubectl get -o yaml writes them. No hub is asked.")
+	flags.BoolVar(&p.live, "live", false, "Also ask the members, by a dry run of each changed copy.")
+	flags.BoolVar(&p.summary, "summary", false, "Print the last line alone.")
+	flags.StringVar(&p.store, "out", "", "File to store the plan in, for hansectl plan show.")
+	flags.BoolVar(&p.detailed, "detailed-exitcode", false, "Exit with 2 if a copy changes.")
+	flags.StringSliceVar(&p.denied, "denied-metadata-prefixes", nil, "Prefixes of labels and annotations that do not travel, as the hub has them in its flag of this name.")
+	cmd.AddCommand(newPlanShow(h))
+	return cmd
+}
+
+// planFailed gives an error the exit code 1, also for wrong usage, since 2 is a change.
+func planFailed(err error) error {
+	var exit *ExitError
+	if errors.As(err, &exit) && exit.Err != nil {
+		return &ExitError{Code: 1, Err: exit.Err}
+	}
+	return err
+}
+
+var (
+	errNothingToPlan = errors.New("give files with -f, or a kustomization with -k")
+	errFromLive      = errors.New("--from asks no hub, and --live needs one: leave one of them out")
+)
+
+func (p *planRun) check(cmd *cobra.Command) error {
+	switch {
+	case len(p.files.Filenames) == 0 && p.files.Kustomize == "":
+		return usageError(cmd, errNothingToPlan)
+	case len(p.from.Filenames) > 0 && p.live:
+		return usageError(cmd, errFromLive)
+	}
+	return p.out.check(cmd)
+}
+
+func (p *planRun) run(ctx context.Context) error {
+	said := &progress{to: p.hub.streams.ErrOut, began: time.Now()}
+	files, err := readFiles(ctx, p.files)
+	if err != nil {
+		return err
+	}
+	s, err := p.snapshot(ctx, files, said)
+	if err != nil {
+		return err
+	}
+	fits := &fits{definitions: s.definitions, read: map[schema.GroupVersionKind]*definition{}}
+	o := plan.Options{DeniedMetadataPrefixes: p.denied, Tell: said.decided("without and with the files"), Fits: func(u *unstructured.Unstructured) error { return fits.check(ctx, u) }}
+	made, err := plan.Make(ctx, s.before, s.after, o)
+	if err != nil {
+		return err
+	}
+	made.Notes = append(s.notes, made.Notes...)
+	for i, r := range made.Refusals {
+		made.Refusals[i].File = files.source(r.Object.Identity())
+	}
+	if p.live {
+		if err := p.ask(ctx, &made, files); err != nil {
+			return err
+		}
+	}
+	if p.store != "" {
+		if err := p.save(made, s); err != nil {
+			return err
+		}
+	}
+	return p.tell(view.Plan{Plan: made})
+}
+
+func (p *planRun) tell(shown view.Plan) error {
+	if err := printPlan(p.hub.streams.Out, &p.out, p.summary, shown); err != nil {
+		return err
+	}
+	switch {
+	case shown.Summary.Refused > 0:
+		return fmt.Errorf("admission refuses %s", counted(shown.Summary.Refused, "object"))
+	case p.detailed && shown.Changed():
+		return &ExitError{Code: 2}
+	}
+	return nil
+}
+
+// snapshot is the fleet without and with the files.
+type snapshot struct {
+	before, after decide.Fleet
+	definitions   map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	namespace     string
+	notes         []string
+}
+
+// snapshot reads the hub, or the files that stand for it, and applies the files.
+func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progress) (*snapshot, error) {
+	s := &snapshot{namespace: *p.hub.flags.Namespace}
+	note, err := files.inNamespace(s.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		s.notes = append(s.notes, note)
+	}
+	if len(p.from.Filenames) > 0 {
+		return s, p.fromFiles(ctx, s, files)
+	}
+	r, err := newFleetReader(ctx, p.hub, &p.window, said)
+	if err != nil {
+		return nil, err
+	}
+	r.whole = true
+	if s.before, err = r.read(files, time.Now()); err != nil {
+		return nil, err
+	}
+	if err := r.known(files); err != nil {
+		return nil, err
+	}
+	s.after = s.before
+	files.objects = slices.DeleteFunc(files.objects, func(u *unstructured.Unstructured) bool { return r.unread[u.GroupVersionKind().GroupKind()] })
+	if err := files.applyTo(&s.after, r); err != nil {
+		return nil, err
+	}
+	if s.definitions, err = r.definitionsFor(files); err != nil {
+		return nil, err
+	}
+	s.notes = append(s.notes, r.notes...)
+	return s, nil
+}
+
+// fromFiles takes the hub from files.
+func (p *planRun) fromFiles(ctx context.Context, s *snapshot, files *fleetFiles) error {
+	p.from.Recursive = p.files.Recursive
+	there, err := readFiles(ctx, p.from)
+	if err != nil {
+		return err
+	}
+	var notes []string
+	s.before, notes = there.fleet(time.Now(), s.namespace)
+	s.notes = append(s.notes, notes...)
+	files.defaultNamespaces(s.namespace)
+	kinds := kindsOfFiles(there, s.namespace)
+	s.after = s.before
+	if err := files.applyTo(&s.after, kinds); err != nil {
+		return err
+	}
+	s.definitions = kinds.definitions
+	maps.Copy(s.definitions, files.definitions())
+	return nil
+}

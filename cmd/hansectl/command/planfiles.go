@@ -1,0 +1,177 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+)
+
+// fileKinds are the kinds of a hub that is known from files.
+type fileKinds struct {
+	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	namespaced  map[schema.GroupKind]bool // kinds of which the files have an object
+	home        string
+}
+
+func kindsOfFiles(files *fleetFiles, home string) *fileKinds {
+	k := &fileKinds{definitions: files.definitions(), namespaced: map[schema.GroupKind]bool{}, home: home}
+	for _, u := range files.objects {
+		k.namespaced[u.GroupVersionKind().GroupKind()] = u.GetNamespace() != ""
+	}
+	return k
+}
+
+// definition of a kind; nil if neither the files that stand for the hub nor the known ones have it.
+func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	if d, ok := known[kind]; ok {
+		return d
+	}
+	return k.definitions[kind]
+}
+
+// locate implements hubKinds. A kind of which nothing is known has namespaces if the user names one.
+func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
+	kind := u.GroupVersionKind().GroupKind()
+	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == definitionKind.GroupKind() {
+		return nil
+	}
+	namespaced, seen := k.namespaced[kind]
+	if d := k.definition(kind, known); d != nil {
+		namespaced, seen = d.Spec.Scope == apiextensionsv1.NamespaceScoped, true
+	}
+	switch {
+	case seen && namespaced && k.home == "":
+		u.SetNamespace(corev1.NamespaceDefault)
+	case seen && namespaced, !seen:
+		u.SetNamespace(k.home)
+	}
+	return nil
+}
+
+// complete implements hubKinds.
+func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
+	d := k.definition(o.Identity().GroupKind(), known)
+	o.ScalePath, o.OtherVersions = scalePathOf(d), othersOf(d, o.Object.GroupVersionKind().Version)
+	return nil
+}
+
+// known returns an error for an object of the files whose kind neither the hub nor the files have, and for one outside of
+// the namespace that is asked about.
+func (r *fleetReader) known(files *fleetFiles) error {
+	own := files.definitions()
+	for _, u := range files.objects {
+		kind, source := u.GroupVersionKind(), files.sources[decide.IdentityOf(u)]
+		_, err := r.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err) && own[kind.GroupKind()] == nil:
+			return fmt.Errorf("reading %s: the hub does not serve %s %s, and no file has its CustomResourceDefinition", source, kind.GroupVersion(), kind.Kind)
+		case err != nil && !meta.IsNoMatchError(err):
+			return fmt.Errorf("finding the kind %s on the hub: %w", kind.GroupKind(), err)
+		}
+	}
+	return nil
+}
+
+// inNamespace returns an error for an object of the files that is in another namespace than the one asked about. With
+// objects that are in no namespace, a note says what is not considered.
+func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
+	if namespace == "" {
+		return "", nil
+	}
+	for id, source := range f.sources {
+		if id.Namespace != "" && id.Namespace != namespace {
+			return "", fmt.Errorf("reading %s: %s is not in namespace %s: leave out -n, or name its namespace", source, id, namespace)
+		}
+	}
+	everywhere := slices.ContainsFunc(f.placements, isClusterScoped) || slices.ContainsFunc(f.overrides, isClusterScoped) || len(f.clusters) > 0
+	if everywhere {
+		return "objects of other namespaces than " + namespace + " are not considered: leave out -n", nil
+	}
+	return "", nil
+}
+
+func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
+
+// source is the file of an object. A policy without a namespace in its file has one by now.
+func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
+	if source, ok := f.sources[id]; ok {
+		return source
+	}
+	id.Namespace = ""
+	return f.sources[id]
+}
+
+// definitionsFor are the definitions of the kinds of which the files have objects, or override policies, as far as the
+// user may read them.
+func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, error) {
+	out := files.definitions()
+	var kinds []schema.GroupKind
+	for _, u := range files.objects {
+		kinds = append(kinds, u.GroupVersionKind().GroupKind())
+	}
+	for _, p := range files.overrides {
+		for _, s := range p.OverrideSpec().ResourceSelectors {
+			kinds = append(kinds, schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
+		}
+	}
+	for _, kind := range kinds {
+		if _, known := out[kind]; known || !strings.Contains(kind.Group, ".") || kind.Kind == everyKind {
+			continue
+		}
+		d, known := r.definitions[kind]
+		if !known {
+			var err error
+			d, err = hubDefinition(r.ctx, r.Client, kind)
+			if err != nil && !meta.IsNoMatchError(err) {
+				if err := r.unlessForbidden(err, fmt.Sprintf("objects are not compared with the definition of %s", kind)); err != nil {
+					return nil, err
+				}
+			}
+			r.definitions[kind] = d
+		}
+		out[kind] = d
+	}
+	return out, nil
+}
+
+// fits says whether objects fit the definitions of their kinds.
+type fits struct {
+	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	read        map[schema.GroupVersionKind]*definition
+}
+
+// check returns why an object does not fit. Nothing is known of a kind without a definition.
+func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
+	kind := u.GroupVersionKind()
+	crd := f.definitions[kind.GroupKind()]
+	if crd == nil {
+		return nil
+	}
+	d, known := f.read[kind]
+	if !known {
+		for i := range crd.Spec.Versions {
+			v := &crd.Spec.Versions[i]
+			if v.Name != kind.Version || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+				continue
+			}
+			if found, err := readDefinition(v); err == nil { // an invalid definition says nothing of objects
+				d = &found
+			}
+		}
+		f.read[kind] = d
+	}
+	if d == nil {
+		return nil
+	}
+	return d.check(ctx, u)
+}

@@ -1,0 +1,186 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
+)
+
+// storedPlan is a plan in a file.
+type storedPlan struct {
+	// Format of the file.
+	Format string      `json:"format"`
+	Made   metav1.Time `json:"made"`
+	// Namespace that the plan is about. Empty: all.
+	Namespace string         `json:"namespace,omitempty"`
+	Versions  []plan.Version `json:"versions"`
+	Plan      plan.Plan      `json:"plan"`
+}
+
+const planFormat = "hanse.dev/plan/1"
+
+// save stores a plan, with the versions from which it was made. A file that is there is replaced.
+func (p *planRun) save(made plan.Plan, s *snapshot) error {
+	text, err := json.MarshalIndent(storedPlan{
+		Format: planFormat, Made: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Namespace: s.namespace,
+		Versions: plan.VersionsOf(s.before, made.Objects()), Plan: made,
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("storing the plan: %w", err)
+	}
+	if err := os.WriteFile(p.store, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("storing the plan: %w", err)
+	}
+	return nil
+}
+
+// planShow is one run of the command.
+type planShow struct {
+	hub     *hub
+	window  window
+	out     output
+	summary bool
+}
+
+func newPlanShow(h *hub) *cobra.Command {
+	p := &planShow{hub: h}
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Print a stored plan, and say what of the hub differs since it was made",
+		Long: `Print a plan that hansectl plan --out has stored, and say what of the hub differs since it was made.
+
+Compared are the clusters, the placements and override policies, and the objects of the plan with their bindings. If one of them differs,
+make the plan again. Nothing is decided again.`,
+		Example: `  hansectl plan show plan.json`,
+		Args:    func(cmd *cobra.Command, args []string) error { return planFailed(arguments("FILE")(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.out.check(cmd); err != nil {
+				return planFailed(err)
+			}
+			return planFailed(p.run(cmd.Context(), args[0]))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return planFailed(usageError(cmd, err)) })
+	p.out.addTo(cmd, markdownFormat)
+	p.window.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&p.summary, "summary", false, "Print the last line alone.")
+	return cmd
+}
+
+func (p *planShow) run(ctx context.Context, file string) error {
+	stored, err := readPlan(file)
+	if err != nil {
+		return err
+	}
+	*p.hub.flags.Namespace = stored.Namespace
+	now, notes, err := p.versions(ctx, stored)
+	if err != nil {
+		return err
+	}
+	shown := view.Plan{Plan: stored.Plan, Made: &stored.Made, MovedSince: plan.Moved(stored.Versions, now)}
+	shown.Notes = append(notes, shown.Notes...)
+	return printPlan(p.hub.streams.Out, &p.out, p.summary, shown)
+}
+
+var errNoPlan = errors.New("it is no plan of this version of hansectl plan --out")
+
+func readPlan(file string) (*storedPlan, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	stored := &storedPlan{}
+	if err := json.Unmarshal(text, stored); err != nil {
+		return nil, fmt.Errorf("reading the plan %s: %w", file, err)
+	}
+	if stored.Format != planFormat {
+		return nil, fmt.Errorf("reading the plan %s: %w", file, errNoPlan)
+	}
+	return stored, nil
+}
+
+// versions of now, of all that a stored plan was made from.
+func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Version, []string, error) {
+	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
+	if err != nil {
+		return nil, nil, err
+	}
+	fleet := decide.Fleet{}
+	if err := r.readAround(&fleet); err != nil {
+		return nil, nil, err
+	}
+	now := plan.VersionsOf(fleet, nil)
+	have := map[plan.Object]bool{}
+	for _, v := range now {
+		have[v.Object] = true
+	}
+	for _, v := range stored.Versions {
+		if have[v.Object] || isRead(v.Object) {
+			continue
+		}
+		found, err := r.version(v)
+		if err := r.unlessForbidden(err, "whether "+v.Object.String()+" differs is not known"); err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case err != nil:
+			now = append(now, v)
+		case found != nil:
+			now = append(now, *found)
+		}
+	}
+	return now, r.notes, nil
+}
+
+// isRead reports whether an object is of a kind that is listed as a whole.
+func isRead(o plan.Object) bool {
+	return o.Group == hubv1.GroupVersion.Group && o.Kind != "ResourceBinding" && o.Kind != "ClusterResourceBinding"
+}
+
+// version of an object now; nil if it is gone.
+func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(of.APIVersion)
+	u.SetKind(of.Object.Kind)
+	err := r.Get(r.ctx, client.ObjectKey{Namespace: of.Object.Namespace, Name: of.Object.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", of.Object, err)
+	}
+	v := plan.VersionOf(u)
+	if of.Facts == "" { // a binding
+		v.Facts = ""
+	}
+	return &v, nil
+}
+
+// printPlan writes a plan in a format, or its last line alone.
+func printPlan(w io.Writer, o *output, summary bool, p view.Plan) error {
+	switch {
+	case summary:
+		_, err := fmt.Fprintln(w, p.Line())
+		return err
+	case o.format == markdownFormat:
+		p.WriteMarkdown(w)
+		return nil
+	}
+	return o.print(w, p)
+}

@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/overrides"
+)
+
+// Applied returns a hub object as it is after a file with it is applied. If nothing changes, it returns the object
+// itself.
+//
+// A field that only the object has stays, such as a default of the API server, unless the apply before had set it: by
+// the annotation of kubectl apply, or by the managedFields of a server-side apply. A list is that of the file. In
+// built-in kinds, its elements keep their defaults if they have names, or if the lists are equally long.
+func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
+	encodeStrings(wanted)
+	delete(wanted.Object, "status")
+	if metadata, ok := wanted.Object["metadata"].(map[string]any); ok {
+		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(ofUsers, key) })
+	}
+	m := merger{builtIn: isBuiltIn(object.GroupVersionKind().Group)}
+	merged, _ := m.merge(object.Object, wanted.Object, lastApplied(object)).(map[string]any)
+	if equality.Semantic.DeepEqual(object.Object, merged) {
+		return object
+	}
+	return &unstructured.Unstructured{Object: merged}
+}
+
+// ofUsers are the fields of the metadata that a file changes.
+var ofUsers = []string{"name", "namespace", "labels", "annotations"}
+
+// encodeStrings moves stringData of a Secret to its data, as the API server does.
+func encodeStrings(u *unstructured.Unstructured) {
+	texts, _, _ := unstructured.NestedMap(u.Object, "stringData")
+	if len(texts) == 0 || !hubv1.IsSecret(u.GroupVersionKind().GroupKind()) {
+		return
+	}
+	data, _, _ := unstructured.NestedMap(u.Object, "data")
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, text := range texts {
+		if s, ok := text.(string); ok {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+	}
+	u.Object["data"] = data
+	delete(u.Object, "stringData")
+}
+
+// owned says whether applies before have set a value. A value without one of them was set by someone else.
+type owned struct {
+	annotated any            // the value in the annotation of kubectl apply; nil if it is not there
+	fields    map[string]any // the fields of a server-side apply below the value; nil if it is not there
+}
+
+func lastApplied(u *unstructured.Unstructured) owned {
+	o := owned{fields: map[string]any{}}
+	var annotated map[string]any
+	if json.Unmarshal([]byte(u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &annotated) == nil && annotated != nil {
+		o.annotated = annotated
+	}
+	for _, entry := range u.GetManagedFields() {
+		var fields map[string]any
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &fields) == nil {
+			o.fields = joined(o.fields, fields)
+		}
+	}
+	return o
+}
+
+// joined are the fields of two managers.
+func joined(a, b map[string]any) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, a)
+	for key, value := range b {
+		below, _ := value.(map[string]any)
+		there, _ := out[key].(map[string]any)
+		out[key] = joined(there, below)
+	}
+	return out
+}
+
+// at is the ownership of a field.
+func (o owned) at(key string) owned {
+	out := owned{}
+	if m, ok := o.annotated.(map[string]any); ok {
+		out.annotated = m[key]
+	}
+	out.fields, _ = o.fields["f:"+key].(map[string]any)
+	return out
+}
+
+// of is the ownership of an element of a list, which is at a place in a list without names.
+func (o owned) of(element any, place int) owned {
+	out := owned{}
+	list, _ := o.annotated.([]any)
+	for i, e := range list {
+		if name := nameOf(e); name != "" && name == nameOf(element) || name == "" && i == place {
+			out.annotated = e
+		}
+	}
+	for key, below := range o.fields {
+		if isKeyOf(key, element) {
+			out.fields, _ = below.(map[string]any)
+		}
+	}
+	return out
+}
+
+// isKeyOf reports whether a key of managedFields names an element, such as k:{"name":"web"}.
+func isKeyOf(key string, element any) bool {
+	text, ok := strings.CutPrefix(key, "k:")
+	var fields map[string]any
+	is, isMap := element.(map[string]any)
+	if !ok || !isMap || json.Unmarshal([]byte(text), &fields) != nil {
+		return false
+	}
+	for name, value := range fields {
+		wanted, err := json.Marshal(value)
+		found, other := json.Marshal(is[name])
+		if err != nil || other != nil || string(wanted) != string(found) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o owned) there() bool { return o.annotated != nil || o.fields != nil }
+
+// merger merges the values of an object with those of a file.
+type merger struct{ builtIn bool }
+
+// isBuiltIn reports whether a group is one of Kubernetes itself.
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
+// merge returns a value of the hub object with the value of the file in its place.
+func (m merger) merge(object, file any, o owned) any {
+	switch is := file.(type) {
+	case map[string]any:
+		if was, ok := object.(map[string]any); ok {
+			return m.mergeFields(was, is, o)
+		}
+	case []any:
+		if was, ok := object.([]any); ok && m.builtIn {
+			return m.mergeElements(was, is, o)
+		}
+	}
+	return file
+}
+
+func (m merger) mergeFields(object, file map[string]any, o owned) map[string]any {
+	out := make(map[string]any, len(object))
+	for key, value := range object {
+		if !o.at(key).there() {
+			out[key] = value
+		}
+	}
+	for key, value := range file {
+		out[key] = value
+		if there, ok := object[key]; ok {
+			out[key] = m.merge(there, value, o.at(key))
+		}
+	}
+	return out
+}
+
+func (m merger) mergeElements(object, file []any, o owned) []any {
+	places, named := placesOf(object)
+	_, also := placesOf(file)
+	out := slices.Clone(file)
+	for i, e := range file {
+		switch at, there := places[nameOf(e)]; {
+		case named && also && there:
+			out[i] = m.merge(object[at], e, o.of(e, at))
+		case !(named && also) && len(object) == len(file):
+			out[i] = m.merge(object[i], e, o.of(e, i))
+		}
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/tenancy"
+)
+
+// edit is what of a fleet differs, beside objects.
+type edit struct {
+	overrides []hubv1.OverridePolicyObject // before and after
+	clusters  map[string]bool
+}
+
+// editOf finds what is not the same pointer in both fleets.
+func editOf(before, after decide.Fleet) edit {
+	e := edit{clusters: map[string]bool{}}
+	for _, p := range before.Overrides {
+		if !slices.Contains(after.Overrides, p) {
+			e.overrides = append(e.overrides, p)
+		}
+	}
+	for _, p := range after.Overrides {
+		if !slices.Contains(before.Overrides, p) {
+			e.overrides = append(e.overrides, p)
+		}
+	}
+	for _, c := range after.Clusters {
+		e.clusters[c.Name] = !slices.Contains(before.Clusters, c)
+	}
+	return e
+}
+
+// concerns reports whether the manifests of an object may differ after the change, or a copy of it is new.
+func (m *maker) concerns(p pair) bool {
+	if p.old == nil || p.old.Object != p.new.Object || len(p.gained) > 0 || p.oldOutcome.Binding == nil || p.outcome.Binding == nil {
+		return true
+	}
+	if !equality.Semantic.DeepEqual(p.oldOutcome.Binding.BindingSpec().Division, p.outcome.Binding.BindingSpec().Division) {
+		return true
+	}
+	if slices.ContainsFunc(p.stayed, func(name string) bool {
+		return m.edit.clusters[name] || shareOf(p.oldTargets[name]) != shareOf(p.targets[name])
+	}) {
+		return true
+	}
+	before, after := m.before.NamespaceLabels[p.object.Namespace], m.after.NamespaceLabels[p.object.Namespace]
+	if !equality.Semantic.DeepEqual(before, after) {
+		return true
+	}
+	matching, err := overrides.Matching(m.edit.overrides, selectable(p.new, after))
+	return len(matching) > 0 || err != nil
+}
+
+func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.SelectableObject {
+	return hubv1.SelectableObject{ObjectIdentity: o.Identity(), Labels: o.Object.GetLabels(), NamespaceLabels: namespaceLabels}
+}
+
+// compare adds what differs in the copies that stay, and why copies could not be written.
+func (m *maker) compare(p pair, shares []Share) {
+	if !m.concerns(p) {
+		return
+	}
+	before := map[string]Rendering{}
+	if p.old != nil {
+		before = m.render(m.before, *p.old, p.oldOutcome.Binding, p.stayed)
+	}
+	after := m.render(m.after, *p.new, p.outcome.Binding, slices.Sorted(slices.Values(slices.Concat(p.stayed, p.gained))))
+	fields := map[string][]Field{}
+	for _, cluster := range p.stayed {
+		was, is := before[cluster], after[cluster]
+		if was.Manifest == nil || is.Manifest == nil {
+			continue
+		}
+		all := FieldsOf(&unstructured.Unstructured{Object: was.Manifest}, &unstructured.Unstructured{Object: is.Manifest})
+		all = slices.DeleteFunc(all, func(f Field) bool { return isShare(was, f.Path) && isShare(is, f.Path) })
+		if len(all) > 0 {
+			fields[cluster] = all
+		}
+	}
+	if len(shares) > 0 || len(fields) > 0 {
+		m.plan.Changes = append(m.plan.Changes, Change{Object: p.object, Shares: shares, Groups: Grouped(fields)})
+		for _, s := range shares {
+			if _, counted := fields[s.Cluster]; !counted {
+				m.plan.Summary.Changed++
+			}
+		}
+		m.plan.Summary.Changed += len(fields)
+	}
+	m.unwritten(p, before, after)
+}
+
+// isShare reports whether the division of replicas decides a field of a manifest.
+func isShare(r Rendering, path string) bool {
+	return slices.ContainsFunc(r.Divided, func(d DividedNumber) bool { return d.Path == path })
+}
+
+// render returns the manifests of an object for some clusters, by cluster.
+func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObject, clusters []string) map[string]Rendering {
+	in := RenderInput{
+		Object: o.Object, OtherVersions: o.OtherVersions, NamespaceLabels: f.NamespaceLabels[o.Object.GetNamespace()],
+		DeniedMetadataPrefixes: m.options.DeniedMetadataPrefixes,
+	}
+	if b != nil {
+		in.Binding = b.BindingSpec()
+	}
+	for _, p := range f.Overrides {
+		if ns := p.GetNamespace(); ns == "" || ns == o.Object.GetNamespace() {
+			in.Policies = append(in.Policies, p)
+		}
+	}
+	for _, c := range f.Clusters {
+		if _, ok := slices.BinarySearch(clusters, c.Name); ok {
+			in.Clusters = append(in.Clusters, c)
+		}
+	}
+	out := map[string]Rendering{}
+	for _, r := range Render(in) {
+		out[r.Cluster] = r
+	}
+	return out
+}
+
+// unwritten adds why the hub would not write copies that it writes now, or why members would not take them.
+func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
+	clusters := map[string][]string{} // by reason and message
+	var order []Problem
+	for _, cluster := range slices.Concat(p.stayed, p.gained) {
+		fault := m.fault(after[cluster], m.after.NamespaceLabels[p.object.Namespace])
+		if fault.Message == "" || fault == m.fault(before[cluster], m.before.NamespaceLabels[p.object.Namespace]) {
+			continue
+		}
+		key := fault.Reason + "\x00" + fault.Message
+		if clusters[key] == nil {
+			order = append(order, Problem{Object: p.object, Reason: fault.Reason, Message: fault.Message})
+		}
+		clusters[key] = append(clusters[key], cluster)
+	}
+	for _, problem := range order {
+		problem.Clusters = slices.Sorted(slices.Values(clusters[problem.Reason+"\x00"+problem.Message]))
+		m.problem(problem)
+	}
+}
+
+// fault is why a rendering is not written; without a message it is.
+func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
+	switch {
+	case r.Error != "":
+		return tenancy.Refusal{Message: r.Error}
+	case r.Manifest == nil:
+		return tenancy.Refusal{}
+	}
+	manifest := &unstructured.Unstructured{Object: r.Manifest}
+	if refused := tenancy.Of(manifest, namespaceLabels); refused != nil {
+		return *refused
+	}
+	if m.options.Fits == nil || hubv1.IsSecret(manifest.GroupVersionKind().GroupKind()) {
+		return tenancy.Refusal{}
+	}
+	if err := m.options.Fits(manifest); err != nil {
+		return tenancy.Refusal{Message: "it does not fit the definition of its kind: " + oneLine(err)}
+	}
+	return tenancy.Refusal{}
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// Grouped returns the clusters by their fields, the largest group first.
+func Grouped(fields map[string][]Field) []Group {
+	groups := map[string]*Group{}
+	for cluster, all := range fields {
+		key, err := json.Marshal(all)
+		if err != nil { // a manifest is made of what JSON has
+			key = []byte(cluster)
+		}
+		if groups[string(key)] == nil {
+			groups[string(key)] = &Group{Fields: all}
+		}
+		groups[string(key)].Clusters = append(groups[string(key)].Clusters, cluster)
+	}
+	out := make([]Group, 0, len(groups))
+	for _, g := range groups {
+		slices.Sort(g.Clusters)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Group) int {
+		if len(a.Clusters) != len(b.Clusters) {
+			return len(b.Clusters) - len(a.Clusters)
+		}
+		return strings.Compare(a.Clusters[0], b.Clusters[0])
+	})
+	return out
+}

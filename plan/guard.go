@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/guard"
+)
+
+// Guard is the verdict of the guard on the removals, if no other removal is asked for at the same time.
+type Guard struct {
+	// Judged is the number of removals that the guard judges. It does not judge copies that are left on their cluster, and
+	// copies that are replaced.
+	Judged int `json:"judged"`
+	// Held are the sets that a user would have to confirm.
+	Held []HeldSet `json:"held,omitempty"`
+}
+
+// HeldSet is the removals that one placement, or one MemberCluster, asks for.
+type HeldSet struct {
+	// Owner is such as "Placement shop/web".
+	Owner  string `json:"owner"`
+	Copies int    `json:"copies"`
+	// Limits that the set exceeds.
+	Limits []string `json:"limits"`
+}
+
+const alreadyHeld = "removals of it are held already"
+
+// judge asks the guard for its verdict on all removals.
+func (m *maker) judge() {
+	removals := make([]guard.Removal, 0, len(m.losses))
+	copies := map[string]int{}
+	for _, l := range m.losses {
+		r := guard.Removal{Set: l.Removal.Owner.String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last}
+		removals = append(removals, r)
+		copies[r.Set]++
+	}
+	m.plan.Guard.Judged = len(removals)
+	placements, clusters, waiting := m.scopes()
+	held := guard.Judge(removals, placements, clusters)
+	for _, set := range slices.Sorted(maps.Keys(copies)) {
+		var limits []string
+		for _, b := range held[set] {
+			limits = append(limits, b.String())
+		}
+		if len(limits) == 0 && waiting[set] {
+			limits = []string{alreadyHeld}
+		}
+		if len(limits) > 0 {
+			m.plan.Guard.Held = append(m.plan.Guard.Held, HeldSet{Owner: set, Copies: copies[set], Limits: limits})
+			m.plan.Summary.Held += copies[set]
+		}
+	}
+}
+
+// scopes are the copies of placements and on clusters while the removals wait, with their limits. waiting are the owners
+// of removals that are held already.
+func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
+	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
+	for _, p := range m.after.Placements {
+		limit := m.options.RemovalLimit
+		if set := p.PlacementSpec().RemovalLimit; set != nil {
+			limit = limit.With(set.Copies, set.Percent)
+		}
+		placements[decide.OwnerOf(decide.ReferenceTo(p)).String()] = guard.Scope{Limit: limit}
+	}
+	for _, c := range m.after.Clusters {
+		clusters[c.Name] = guard.Scope{Limit: m.options.RemovalLimit, Copies: m.after.Elsewhere[c.Name]}
+	}
+	for i := range m.after.Objects {
+		p := m.pair(i)
+		binding := p.outcome.Binding
+		if binding == nil {
+			continue
+		}
+		owner := decide.OwnerOf(binding.BindingSpec().PlacementRef).String()
+		for _, cluster := range slices.Concat(p.stayed, p.lost, p.gained) {
+			addCopy(placements, owner)
+			addCopy(clusters, cluster)
+			if t := p.targets[cluster]; t.Removal != nil {
+				waiting[heldBy(t, owner)] = true
+			}
+		}
+	}
+	return placements, clusters, waiting
+}
+
+// addCopy counts a copy. A scope without a limit is unknown to the guard, which has a default for it.
+func addCopy(scopes map[string]guard.Scope, name string) {
+	if s, known := scopes[name]; known {
+		s.Copies++
+		scopes[name] = s
+	}
+}
+
+// heldBy is the owner of a removal that is held.
+func heldBy(t hubv1.BindingTarget, placement string) string {
+	if t.Removal.Reason == hubv1.ReasonClusterLeaving {
+		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}.String()
+	}
+	return placement
+}

@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/decide/decidetest"
+	"github.com/hanse-dev/hanse/guard"
+)
+
+func object(name string) decide.FleetObject {
+	u := decidetest.Template(types.UID(name))
+	u.SetName(name)
+	u.Object["spec"] = map[string]any{"size": int64(3)}
+	return decide.FleetObject{Object: u}
+}
+
+// fleet of clusters eu, sg and us, with objects web-0 and so on.
+func fleet(objects int, placements ...*hubv1.Placement) decide.Fleet {
+	f := decide.Fleet{Clusters: decidetest.Three(), Placements: decidetest.Only(placements...), Now: decidetest.Now}
+	for i := range objects {
+		f.Objects = append(f.Objects, object(fmt.Sprintf("web-%d", i)))
+	}
+	return f
+}
+
+func planned(t *testing.T, before, after decide.Fleet, o Options) Plan {
+	t.Helper()
+	p, err := Make(t.Context(), before, after, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestTheGuardJudgesTheRemovalsOfAPlan(t *testing.T) {
+	t.Parallel()
+	limited := func(copies int32) func(*hubv1.Placement) {
+		return func(p *hubv1.Placement) { p.Spec.RemovalLimit = &hubv1.RemovalLimit{Copies: &copies} }
+	}
+	deleting := func(p *hubv1.Placement) { p.Spec.Deletion.WhenUnselected = hubv1.RemovalDelete }
+	orphaning := func(p *hubv1.Placement) { p.Spec.Deletion.WhenUnselected = hubv1.RemovalOrphan }
+	from := []func(*hubv1.Placement){decidetest.Named("eu", "sg"), deleting}
+	tests := map[string]struct {
+		objects int
+		to      []func(*hubv1.Placement)
+		options Options
+		want    Guard
+	}{
+		"few copies go": {5, []func(*hubv1.Placement){decidetest.Named("sg"), deleting}, Options{}, Guard{Judged: 5}},
+		"too many copies of a placement and of a cluster go": {
+			6, []func(*hubv1.Placement){decidetest.Named("sg"), deleting}, Options{},
+			Guard{Judged: 6, Held: []HeldSet{{"Placement shop/web", 6, []string{"6 of 6 copies on cluster eu, limit 5", "6 of 12 copies of Placement shop/web, limit 5"}}}},
+		},
+		"the placement has a limit of its own": {
+			6, []func(*hubv1.Placement){decidetest.Named("sg"), deleting, limited(6)}, Options{RemovalLimit: guard.Limit{Copies: 10}}, Guard{Judged: 6},
+		},
+		"the last copy goes": {
+			1, []func(*hubv1.Placement){decidetest.Named("none"), deleting}, Options{},
+			Guard{Judged: 2, Held: []HeldSet{{"Placement shop/web", 2, []string{"the last copies of 2 objects"}}}},
+		},
+		"copies that are left on the cluster are not judged": {6, []func(*hubv1.Placement){decidetest.Named("sg"), orphaning}, Options{}, Guard{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := fleet(tc.objects, decidetest.Policy("web", from...))
+			after := before
+			changed := decidetest.Policy("web", tc.to...)
+			changed.Generation = 2
+			after.Placements = decidetest.Only(changed)
+			p := planned(t, before, after, tc.options)
+			if diff := cmp.Diff(tc.want, p.Guard); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPlanNamesWhatAdmissionRefusesAndWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	before := fleet(1, decidetest.Policy("web"))
+	after := before
+	invalid := decidetest.Policy("invalid", decidetest.Labelled("none"), func(p *hubv1.Placement) { p.Spec.Clusters = hubv1.ClusterSelection{Expression: "cluster.nam == 'eu'"} })
+	system := decidetest.Policy("system", decidetest.Labelled("none"))
+	system.Namespace = "kube-system"
+	after.Placements = append(after.Placements, invalid, system)
+	broken := decidetest.Excluding(decidetest.Naming("eu"))
+	broken.Spec.Rules = []hubv1.OverrideRule{{Name: "r", Clusters: decidetest.Naming("eu"), Patches: []hubv1.PatchOperation{{Op: hubv1.PatchRemove, Path: "/spec/none"}}}}
+	after.Overrides = decidetest.These(broken)
+	changed := object("web-0")
+	changed.Object.Object["spec"] = map[string]any{"size": int64(5)}
+	after.Objects = []decide.FleetObject{changed}
+	fits := func(u *unstructured.Unstructured) error {
+		if size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size"); size > 4 {
+			return fmt.Errorf("spec.size: too large\nat most 4")
+		}
+		return nil
+	}
+	p := planned(t, before, after, Options{Fits: fits})
+	var refused []string
+	for _, r := range p.Refusals {
+		refused = append(refused, r.Object.String())
+	}
+	if diff := cmp.Diff([]string{"Placement kube-system/system", "Placement shop/invalid", "Widget shop/web-0"}, refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	want := []Problem{
+		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"eu"}, Message: `OverridePolicy shop/x, rule "r": path /spec/none does not exist`},
+		{Object: Object{"example.com", "Widget", "shop", "web-0"}, Clusters: []string{"sg", "us"}, Message: "it does not fit the definition of its kind: spec.size: too large; at most 4"},
+	}
+	for i, problem := range p.Problems {
+		p.Problems[i].Message, _, _ = strings.Cut(problem.Message, " in the object: correct it")
+	}
+	if diff := cmp.Diff(want, p.Problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlanOfNothingIsEmpty(t *testing.T) {
+	t.Parallel()
+	f := fleet(3, decidetest.Policy("web"))
+	if diff := cmp.Diff(Plan{Summary: Summary{Objects: 3}}, planned(t, f, f, Options{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatMovedSinceAPlanIsNamed(t *testing.T) {
+	t.Parallel()
+	f := fleet(2, decidetest.Policy("web"), decidetest.Policy("gone"))
+	f.Objects[0].Binding = decidetest.Bound()
+	objects := []Object{{"example.com", "Widget", "shop", "web-0"}, {"example.com", "Widget", "shop", "web-1"}}
+	then := VersionsOf(f, objects)
+	if moved := Moved(then, VersionsOf(f, objects)); len(moved) > 0 {
+		t.Errorf("of the same fleet has moved: %v", moved)
+	}
+	now := fleet(2, decidetest.Policy("web", func(p *hubv1.Placement) { p.Generation = 4 }), decidetest.Policy("new"))
+	now.Objects[0].Binding = f.Objects[0].Binding
+	now.Objects[0].Object.SetResourceVersion("7")
+	now.Objects[1].Object.SetUID("another")
+	now.Clusters[0].Labels["tier"] = "gold"
+	now.Clusters[1].Status.Conditions[0].Message = "since another time"
+	now.Clusters[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidetest.Now)
+	var got []string
+	for _, d := range Moved(then, VersionsOf(now, objects)) {
+		got = append(got, d.Object.String()+": "+d.What)
+	}
+	want := []string{
+		"MemberCluster eu: labels, taints or facts changed", "Placement shop/gone: deleted", "Placement shop/new: created",
+		"Placement shop/web: generation 4, was 1", "Widget shop/web-0: changed", "Widget shop/web-1: deleted and created again",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/replicas"
+)
+
+// RenderInput is everything that the manifests of one object depend on.
+type RenderInput struct {
+	// Object as it is on the hub, at the version that the hub prefers.
+	Object *unstructured.Unstructured
+	// OtherVersions are those at which clusters may get the object, see hubv1.HubObject.
+	OtherVersions []string
+	// Binding says which clusters have the object, and their shares. Nil: nothing was decided.
+	Binding *hubv1.BindingSpec
+	// Policies that may select the object. Render finds out which do.
+	Policies        []hubv1.OverridePolicyObject
+	NamespaceLabels map[string]string
+	// Clusters for which the object is rendered.
+	Clusters []*hubv1.MemberCluster
+	// DeniedMetadataPrefixes are the hub's, beside the built-in ones.
+	DeniedMetadataPrefixes []string
+}
+
+// Rendering is the manifest for one cluster, or why there is none.
+type Rendering struct {
+	Cluster string `json:"cluster"`
+	// Manifest that the hub applies, without its marks.
+	Manifest map[string]any `json:"manifest,omitempty"`
+	// Applied rules, the lowest rank first.
+	Applied []RenderedRule `json:"applied,omitempty"`
+	// Skipped rules have a test that is not met, the lowest rank first.
+	Skipped []SkippedRule `json:"skipped,omitempty"`
+	// Divided numbers are this cluster's share.
+	Divided []DividedNumber `json:"divided,omitempty"`
+	// Excluded says which rule keeps the object out of the cluster.
+	Excluded string `json:"excluded,omitempty"`
+	// Error says why the hub would not write the object.
+	Error string `json:"error,omitempty"`
+}
+
+// RenderedRule is a rule of an override policy.
+type RenderedRule struct {
+	Policy string `json:"policy"`
+	Rule   string `json:"rule"`
+}
+
+// String reads `OverridePolicy shop/a, rule "r"`.
+func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule) }
+
+// SkippedRule is a rule that was left out.
+type SkippedRule struct {
+	RenderedRule `json:",inline"`
+	// Path of the test.
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// DividedNumber is a number that the division of replicas decides.
+type DividedNumber struct {
+	Path   string `json:"path"`
+	Number int64  `json:"number"`
+}
+
+// Render makes the manifests by the functions by which the hub does, in the order of the clusters' names.
+func Render(in RenderInput) []Rendering {
+	object := in.selectable()
+	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
+	r.excluded, r.err = overrides.ExclusionsOf(in.Policies, object)
+	if r.err == nil {
+		r.matching, r.err = overrides.Matching(in.Policies, object)
+	}
+	out := make([]Rendering, 0, len(in.Clusters))
+	for _, c := range in.Clusters {
+		out = append(out, r.render(c))
+	}
+	slices.SortFunc(out, func(a, b Rendering) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// Explain renders the object for one cluster, and says who set each field that differs from the object. An exclusion from
+// the cluster does not matter.
+func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, error) {
+	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
+	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
+	if err != nil {
+		return overrides.Result{}, err
+	}
+	matching, err := overrides.Matching(in.Policies, in.selectable())
+	if err != nil {
+		return overrides.Result{}, err
+	}
+	prepared, err := r.prepared(cluster)
+	if err != nil {
+		return overrides.Result{}, err
+	}
+	return prepared.Explain(overrides.ClusterOf(cluster), matching, divided)
+}
+
+// selectable is the object as policies see it.
+func (in RenderInput) selectable() hubv1.SelectableObject {
+	return hubv1.SelectableObject{ObjectIdentity: decide.IdentityOf(in.Object), Labels: in.Object.GetLabels(), NamespaceLabels: in.NamespaceLabels}
+}
+
+type renderer struct {
+	in       RenderInput
+	excluded overrides.Exclusions
+	matching []hubv1.OverridePolicyObject
+	err      error // of all clusters
+	// byVersion is the object as it was prepared for the versions that clusters get.
+	byVersion map[string]*overrides.Prepared
+}
+
+// prepared is the object at the version at which a cluster gets it.
+func (r *renderer) prepared(c *hubv1.MemberCluster) (*overrides.Prepared, error) {
+	target := hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent}
+	if r.in.Binding != nil {
+		target = ptr.Deref(r.in.Binding.Target(c.Name), target)
+	}
+	o := hubv1.HubObjectOf(hubv1.ObjectReference{}, r.in.Object)
+	o.OtherVersions = r.in.OtherVersions
+	version := hubv1.Wanted(target, o).At(c).Version
+	if p := r.byVersion[version]; p != nil {
+		return p, nil
+	}
+	p, err := overrides.Prepare(overrides.AtVersion(r.in.Object, version), r.in.DeniedMetadataPrefixes)
+	r.byVersion[version] = p
+	return p, err
+}
+
+func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
+	out := Rendering{Cluster: c.Name}
+	if r.err != nil {
+		out.Error = r.err.Error()
+		return out
+	}
+	cluster := overrides.ClusterOf(c)
+	if x, yes := r.excluded.Of(cluster); yes && !(x.Passing && r.holds(c.Name)) {
+		out.Excluded = x.Rule.String()
+		return out
+	}
+	if err := r.manifest(c, cluster, &out); err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// manifest fills in the manifest and what made it.
+func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, out *Rendering) error {
+	divided, err := r.divided(out)
+	if err != nil {
+		return err
+	}
+	prepared, err := r.prepared(c)
+	if err != nil {
+		return err
+	}
+	result, err := prepared.Render(cluster, r.matching, divided)
+	if err != nil {
+		return err
+	}
+	out.Manifest = result.Manifest.Object
+	for _, rule := range result.Applied {
+		out.Applied = append(out.Applied, RenderedRule{rule.Policy.String(), rule.Rule})
+	}
+	for _, s := range result.Skipped {
+		out.Skipped = append(out.Skipped, SkippedRule{RenderedRule{s.Rule.Policy.String(), s.Rule.Rule}, s.Path, s.Reason})
+	}
+	return nil
+}
+
+// holds is true if the cluster has the object by the binding. A fact of a cluster that changes by itself takes no copy
+// away.
+func (r *renderer) holds(cluster string) bool {
+	if r.in.Binding == nil {
+		return false
+	}
+	t := r.in.Binding.Target(cluster)
+	return t != nil && t.State != hubv1.TargetAbsent
+}
+
+var errNoShare = errors.New("its replicas are divided, and the binding has no share for the cluster")
+
+func (r *renderer) divided(out *Rendering) ([]overrides.Divided, error) {
+	if r.in.Binding == nil {
+		return nil, nil
+	}
+	values, decided := replicas.Values(r.in.Binding, out.Cluster, r.in.Object)
+	if !decided {
+		return nil, errNoShare
+	}
+	var divided []overrides.Divided
+	for _, v := range values {
+		divided = append(divided, overrides.Divided{Path: v.Path, Number: v.Number})
+		out.Divided = append(out.Divided, DividedNumber{v.Path, v.Number})
+	}
+	return divided, nil
+}
