@@ -24,11 +24,11 @@
 // The position is the state: BindingRollout.Wave names the wave in progress, and no earlier wave is repeated until the
 // next change. Clusters that join, return or are resumed get the revision that their wave has passed.
 //
-// Some clusters do not count, so no wave waits for them: suspended and cordoned ones (Target.Kept, which also keep their
-// revision), clusters that a user skips, and clusters that do not answer if the gate says Skip.
+// Some clusters do not count, so no wave waits for them: suspended and cordoned ones (Target.Kept, which also keep
+// their revision), clusters that a user skips, and clusters that do not answer if the gate says Skip.
 //
-// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call without
-// a new fact changes nothing.
+// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call
+// without a new fact changes nothing.
 //
 // Not decided here: which clusters hold the object at all (placement, decide), how a copy is made from its revision
 // (overrides), and when a copy is healthy (member/health).

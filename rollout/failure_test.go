@@ -142,6 +142,11 @@ func TestFailures(t *testing.T) {
 			s.report(hubv1.HealthProgressing, "aa").step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(15 * time.Minute)
 			s.later(15 * time.Minute).step().want("Failed asia: a=2 b=1 c=1 d=1 e=1 aa=2")
 		},
+		"a cluster that joins early has the whole time, too": func(s *story) {
+			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
+			s.change("t2").step().healthy("a").later(10*time.Minute).step().join("aa", 0).step().report(hubv1.HealthProgressing, "aa")
+			s.step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(15 * time.Minute)
+		},
 		"a change that failed is followed by the next one": func(s *story) {
 			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
 			s.change("t3").step().want("Progressing canary: a=3 b=1 c=1 d=1 e=1")
@@ -357,6 +362,23 @@ func TestHistory(t *testing.T) {
 			if got != "t1t4t5" {
 				t.Error(got)
 			}
+		},
+		"a revision that a report names is kept": func(s *story) {
+			s.in.Policy.RevisionHistoryLimit = ptr.To[int32](0)
+			s.target("e").Row.Away = true
+			s.in.Policy.HealthGate.Unreachable = hubv1.UnreachableSkip
+			s.change("t2").step().healthy("a").step().healthy("b", "c").step().healthy("d").step().want("Complete: a=2 b=2 c=2 d=2 e=2")
+			if n := len(s.last.Revisions); n != 2 {
+				t.Errorf("%d revisions are kept", n)
+			}
+			s.healthy("e").step()
+			if n := len(s.last.Revisions); n != 1 {
+				t.Errorf("%d revisions are kept after the report", n)
+			}
+		},
+		"a new number is higher than any in use": func(s *story) {
+			s.target("e").Kept, s.target("e").Holds = true, 9
+			s.change("t2").step().want("Progressing canary: a=10 b=1 c=1 d=1 e=9")
 		},
 		"no more revisions are kept than a binding may have": func(s *story) {
 			for i := range 40 {

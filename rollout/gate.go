@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the least time until a report that is older than the order to change counts. The cluster may have held another
-// revision in the meantime.
+// doubt is the least time until a report that is older than the order to change counts. The cluster may have held
+// another revision in the meantime.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -161,7 +161,8 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns the clusters of a wave that have failed at the desired revision, and the ones that have not passed yet.
+// unwell returns the clusters of a wave that have failed at the desired revision, and the ones that have not passed
+// yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {

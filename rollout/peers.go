@@ -84,8 +84,8 @@ func NewPeers(all []Progress) Peers {
 // Without returns the objects but this one. It shares their progress.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of waves that the changes have passed which began until a time. It is bounded by
-// most.
+// LeastPassed returns the lowest number of waves that the changes have passed which began until a time. It is bounded
+// by most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most

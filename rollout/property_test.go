@@ -170,8 +170,8 @@ func checkMonotone(t *rapid.T, in Input, r Result) {
 	}
 }
 
-// checkWaves: only clusters up to the wave in progress get the desired revision, and a wave has passed when the next one is
-// in progress.
+// checkWaves: only clusters up to the wave in progress get the desired revision, and a wave has passed when the next
+// one is in progress.
 func checkWaves(t *rapid.T, v view) {
 	for _, target := range v.in.Targets {
 		if slices.Contains(v.r.Moved, target.Cluster) && target.Wave > v.at {
@@ -224,8 +224,8 @@ func checkHeld(t *rapid.T, v view) {
 	}
 }
 
-// checkConcurrent: when clusters of a wave begin, no more are changing than may be. Failures that the wave allows do not
-// count.
+// checkConcurrent: when clusters of a wave begin, no more are changing than may be. Failures that the wave allows do
+// not count.
 func checkConcurrent(t *rapid.T, v view, w int) {
 	counted, open, moves := 0, 0, false
 	for _, target := range v.in.Targets {
@@ -270,8 +270,8 @@ func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
 	}
 }
 
-// TestEachRolloutEnds: when all clusters are well and all waves approved, each object ends with its newest revision on all
-// clusters, whatever happened before.
+// TestEachRolloutEnds: when all clusters are well and all waves approved, each object ends with its newest revision
+// on all clusters, whatever happened before.
 func TestEachRolloutEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFleet(t)
@@ -326,7 +326,8 @@ func (f *fleet) ended() bool {
 	return true
 }
 
-// run lets all objects step and all clusters report. If nothing changes, it goes on to the next time that a step has named.
+// run lets all objects step and all clusters report. If nothing changes, it goes on to the next time that a step has
+// named.
 func (f *fleet) run() {
 	moved, next := false, time.Hour
 	for _, o := range f.objects {

@@ -32,8 +32,8 @@ func (s *step) proven() bool {
 	return r != nil && r.Passed
 }
 
-// identify gives the hub object as it is now a number. A change starts at the first wave. An older revision with the same
-// content gets the new number.
+// identify gives the hub object as it is now a number. A change starts at the first wave. An older revision with the
+// same content gets the new number.
 func (s *step) identify() {
 	live := s.in.Live
 	if newest := s.revision(s.rollout.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {

@@ -10,8 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Target is one cluster with a Present entry that counts. The caller leaves out Evicting and Absent entries, and the hub
-// itself.
+// Target is one cluster with a Present entry that counts. The caller leaves out Evicting and Absent entries, and the
+// hub itself.
 type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.

@@ -19,12 +19,13 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // story is one object with its clusters: a in wave canary, b and c in wave asia, d and e in wave rest.
 type story struct {
-	t    testing.TB
+	t    *testing.T
 	in   Input
 	last Result
 }
 
-func newStory(t testing.TB) *story {
+func newStory(t *testing.T) *story {
+	t.Helper()
 	s := &story{t: t, in: Input{
 		Policy: &hubv1.RolloutPolicy{
 			Waves: []hubv1.RolloutWave{
@@ -44,7 +45,8 @@ func newStory(t testing.TB) *story {
 }
 
 // running returns a story whose first revision has passed on all clusters, an hour ago.
-func running(t testing.TB) *story {
+func running(t *testing.T) *story {
+	t.Helper()
 	s := newStory(t)
 	s.step().healthy("a", "b", "c", "d", "e").step().want("Complete: a=1 b=1 c=1 d=1 e=1")
 	return s.later(time.Hour)

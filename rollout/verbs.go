@@ -26,8 +26,8 @@ func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
 // Skipped returns the time at which a user left the cluster out, zero if none did.
 func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
 
-// ParseVerbs reads the annotations of a placement. Each error names an annotation. A value with an error is ignored, and
-// the other values count.
+// ParseVerbs reads the annotations of a placement. Each error names an annotation. A value with an error is ignored,
+// and the other values count.
 func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	var v Verbs
 	var errs []error

@@ -55,8 +55,8 @@ func (s *step) place() {
 	}
 }
 
-// first returns the revision of a new target: the desired one if its wave has passed, otherwise an older one. A new target
-// of the wave in progress then changes when its turn comes.
+// first returns the revision of a new target: the desired one if its wave has passed, otherwise an older one. A new
+// target of the wave in progress then changes when its turn comes.
 func (s *step) first(t *target) int64 {
 	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
@@ -153,8 +153,8 @@ func (s *step) advance() {
 	s.change()
 }
 
-// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters that do not count get it at
-// once. The others were resumed or came from another wave: they wait for the end of a pause and for a window.
+// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters that do not count get
+// it at once. The others were resumed or came from another wave: they wait for the end of a pause and for a window.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
@@ -308,8 +308,8 @@ func (s *step) fail(bad []*target) {
 	s.say(hubv1.RolloutFailed, s.failure(bad))
 }
 
-// rollBack returns the clusters to the last revision that passed: the ones of the wave in progress first, then the ones of
-// earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
+// rollBack returns the clusters to the last revision that passed: the ones of the wave in progress first, then the
+// ones of earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
 		s.say(hubv1.RolloutPaused, pausedMessage)

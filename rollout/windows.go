@@ -48,8 +48,8 @@ func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
 	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
 }
 
-// nextWindow reports whether a window is open, and otherwise when the next one opens: zero if none does. Without windows
-// it is always open. A window that cannot be read never opens, so that a bad edit starts nothing.
+// nextWindow reports whether a window is open, and otherwise when the next one opens: zero if none does. Without
+// windows it is always open. A window that cannot be read never opens, so that a bad edit starts nothing.
 func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
 	if len(windows) == 0 {
 		return true, time.Time{}
