@@ -12,7 +12,7 @@ import (
 
 const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
-	// fullRow is what a row that was cut is taken to be worth until its cluster has reported.
+	// fullRow is the assumed size of a cut row until its cluster has reported.
 	fullRow = 1 << 10
 	// escaped is how many bytes of JSON one byte of a text takes at most, beside is more than a row takes without its
 	// texts.
@@ -56,7 +56,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	return out
 }
 
-// roughly is no less than what rows measure, and needs no JSON: most objects have few rows.
+// roughly returns an upper bound of the size of rows without making JSON, because most objects have few rows.
 func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {

@@ -24,7 +24,7 @@ const (
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf is what the placement says of a condition type, else the vocabulary.
+// polarityOf a condition type, by the placement or else by the vocabulary.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -49,7 +49,7 @@ func badness(p health.Polarity, status string) int {
 	return 2
 }
 
-// said is what one target says of one condition type.
+// said is one target's condition of one type.
 type said struct {
 	cluster, status, reason string
 	away                    bool // the status is Unknown because the target is away
@@ -145,7 +145,7 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// findOrOpposite finds Ready of a status that has only NotReady, which is how those of Strimzi say that it is False.
+// findOrOpposite finds a condition by its opposite: Strimzi's statuses have NotReady instead of Ready False.
 func findOrOpposite(status map[string]any, kind string) map[string]any {
 	c := find(status, kind)
 	if c != nil || kind != health.ConditionReady {

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrRequired means that the schema requires a status field for which the members give no value.
 	ErrRequired = errors.New("a required field has no merged value")
-	// ErrInvalid means that the schema does not allow what was merged, taken together.
+	// ErrInvalid means that the schema does not allow the merged status as a whole.
 	ErrInvalid = errors.New("the merged status does not match the schema")
 	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet:
 	// the status on the hub object is better than one without them.
@@ -71,13 +71,13 @@ const (
 	silent          // no member has a value
 )
 
-// part is what one target contributes.
+// part is the contribution of one target.
 type part struct {
 	row   hubv1.ClusterRow
 	share *int32 // of the replicas, if they are divided
-	// observed is what it reports at the place where the merger is.
+	// observed is its value at the place of the merger.
 	observed map[string]any
-	// lost is what may be missing there.
+	// lost says which values may be missing there.
 	lost health.Loss
 	// whole is all that it reports, and named the values that were asked for by path.
 	whole, named map[string]any
@@ -138,8 +138,7 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart reads what a target reports. What cannot be read counts as lost: it must not keep what the others say from
-// the hub object.
+// newPart reads the report of a target. An unreadable report counts as lost, so that the other targets still count.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -189,7 +188,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 	return out, missing
 }
 
-// field merges one field, and leaves it out if the schema does not allow what comes of it.
+// field merges one field, and leaves it out if the schema does not allow the result.
 func (m *merger) field(name string, n *node) (any, outcome) {
 	value, how := m.rule(name, n)
 	if how == merged && n.refuses(value) != nil {

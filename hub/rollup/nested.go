@@ -44,7 +44,7 @@ func (m *merger) intoField(name string, n *node) *merger {
 	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
-// take returns what a merger of something nested came to, and notes what it left out.
+// take returns the result of a nested merger, and notes the fields that it left out.
 func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	if !sub.reported() {
 		return nil, silent

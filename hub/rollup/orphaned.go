@@ -6,7 +6,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// maxID bounds what a cluster says of itself and of an object, in characters.
+// maxID bounds identifiers from a cluster, in characters.
 const maxID = 64
 
 // orphaned returns the copies that were left on clusters: a withdrawal that ends now may add one, and a copy that a

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// report is what one target reports of a field that a rule names.
+// report is one target's value of a field that a rule names.
 type report struct {
 	cluster string
 	value   any  // nil if it reports none
@@ -43,8 +43,7 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field by the placement's rule. As long as it is not known what a target has there, or has not, the
-// field is left out.
+// reduce merges a field by the placement's rule. While the value of a target is unknown, the field is left out.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
@@ -242,7 +241,7 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList bounds what Join gives, in bytes of JSON.
+// longestList bounds the result of Join, in bytes of JSON.
 const longestList = 1024
 
 // join lists the different values in the order of their text. Values that are lists count entry by entry.

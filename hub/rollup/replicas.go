@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas reads how many replicas a copy has, and how many of them are ready, from what was observed of its status.
-// Operators call these numbers differently; nil is one that is not there.
+// Replicas reads the number of replicas of a copy, and of ready ones, from its observed status. Operators name these
+// fields differently; nil means that there is none.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil

@@ -32,8 +32,8 @@ type Fact struct {
 	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if
 	// there is none. An outcome of an earlier state of the target must not be given.
 	Outcome *member.Outcome
-	// Observation is what the cluster's watch last delivered of the object; nil if it delivered none. Synced is false
-	// until the watch has delivered its first list.
+	// Observation is the last one by the cluster's watch; nil if there is none. Synced is false until the watch has
+	// delivered its first list.
 	Observation *member.Observation
 	Synced      bool
 
@@ -104,7 +104,7 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows brings the rows up to date. rowsOf is the generation of the binding that those of before speak of.
+// newRows updates the rows. rowsOf is the generation of the binding to which the earlier rows belong.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {

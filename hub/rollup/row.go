@@ -94,8 +94,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere is the row of a cluster that reports to another replica: also what this one knows of the hub object may be
-// older than the row.
+// elsewhere is the row of a cluster that reports to another replica. This replica may know an older hub object than the
+// row.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -156,7 +156,7 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting says of a row that it is not counted, unless there is a failure to tell or something is on its way.
+// evicting marks a row as not counted, unless it has a failure or is in progress.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -250,7 +250,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge fills in health and what was observed, and the reason if there is none that weighs more.
+// judge fills in health and the observed status, and the reason unless the row has one that weighs more.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
@@ -284,12 +284,12 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// startsAnew says that the watch has not delivered its first list: of the copy nothing is known but what the row said.
+// startsAnew reports whether the watch has not delivered its first list. Until then, only the row describes the copy.
 func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn fills in what the row said of the copy before its watch started anew, if that still holds.
+// carriedOn keeps the earlier health and status of the row until the watch has started again, if they still hold.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -303,8 +303,8 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives a row that was applied the reason for its health, unless the row has one that weighs more. A copy that
-// is paused may be Healthy by a status of an older generation, and says so.
+// explain gives an applied row the reason for its health, unless the row has one that weighs more. A paused copy may be
+// Healthy by a status of an older generation, and its message says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -318,8 +318,8 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted says that the watch shows a state of the member object that is not older than the outcome and not what
-// it confirmed.
+// contradicted reports whether the watch shows a state that is not older than the outcome and differs from the
+// confirmed one.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -346,7 +346,7 @@ func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated says that an outcome is of another content of the hub object, also of one that has no generation.
+// outdated reports whether an outcome is of another content of the hub object, also for kinds without a generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }

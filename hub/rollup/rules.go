@@ -14,14 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Rules are what a placement asks of merging, beside the allow-list. The zero value asks for nothing.
+// Rules are a placement's rules for merging, beside the allow-list. The zero value has none.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
 	polarity map[string]health.Polarity
 }
 
-// NewRules reads them. The error names every expression that cannot be read; the rules can be used all the same, and
-// leave those fields out.
+// NewRules reads the rules. The error names every invalid expression. The rules can still be used, and leave those
+// fields out.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
@@ -82,12 +82,12 @@ func fieldName(path string) string {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// reduction bounds what one expression may cost: about 10 ms.
+// reduction is the cost limit of one expression: about 10 ms.
 const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression is a reducer in CEL; one that cannot be read gives nothing.
+// byExpression is a reducer in CEL. An invalid expression gives no value.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Schema is what merging needs of a kind's OpenAPI schema. The zero value has no status.
+// Schema is the part of a kind's OpenAPI schema that merging needs. The zero value has no status.
 type Schema struct {
 	kind   schema.GroupKind
 	status *node

@@ -14,8 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses says why the schema does not allow a value; nil if it does. What rules in CEL say of it only the server
-// knows.
+// refuses returns why the schema does not allow a value; nil if it does. Only the server checks rules in CEL.
 //
 // The API server's own validation makes its validators anew for each value: 0.2 ms for a small status. It is asked
 // where a schema says more than what nearly all of them do; the rest is compared here. It does not look at what the

@@ -13,15 +13,15 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. The status, what
-// the server keeps in the metadata, and the hub's own marks do not count.
+// Changes returns the paths at which two states of one object differ, sorted, such as .spec.replicas. It ignores the
+// status, server-side metadata, and the hub's own marks.
 func Changes(before, after *unstructured.Unstructured) []string {
 	c := &changes{}
 	c.maps("", counted(before), counted(after))
 	return c.paths
 }
 
-// counted is the part of an object that somebody wants to be as it is.
+// counted is the part of an object that Changes compares.
 func counted(obj *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(obj.Object)
 	delete(out, "status")
@@ -51,7 +51,7 @@ func (c *changes) maps(path string, before, after map[string]any) {
 	}
 }
 
-// values compares what is at one path; both is false if only one of them has it.
+// values compares the values at one path; both is false if only one state has the path.
 func (c *changes) values(path string, before, after any, both bool) {
 	if both {
 		switch b := before.(type) {

@@ -1,7 +1,7 @@
-// Package content says what of a member object is the hub's, and whether somebody else changed it.
+// Package content says which fields of a member object belong to the hub, and whether another client changed them.
 //
-// It does no I/O. The truth about whose a field is are the managedFields that the member's API server keeps; no schema
-// is needed to read them. They are not trusted to be well-formed: an entry that cannot be read counts as missing.
+// It does no I/O. The managedFields of the member's API server say who owns a field; no schema is needed to read them.
+// They may be malformed: an unreadable entry counts as missing.
 package content
 
 import (
@@ -53,13 +53,13 @@ func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
-// WithoutOurs returns the entries that are not of the hub's manager, whatever the operation and subresource: a
-// namespace that was made on demand has one of an update.
+// WithoutOurs returns the entries of other managers. It removes all entries of the hub's manager, of any operation and
+// subresource: a namespace that was made on demand has one of an update.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }
 
-// oursRaw returns what the hub applied, as it is written in the managedFields, or nil.
+// oursRaw returns the hub's apply entry as written in the managedFields, or nil.
 func oursRaw(obj *unstructured.Unstructured) map[string]any {
 	for e := range entries(obj) {
 		if e.isOurs() {
@@ -72,7 +72,7 @@ func oursRaw(obj *unstructured.Unstructured) map[string]any {
 // ours returns the paths that the hub applied, or nil.
 func ours(obj *unstructured.Unstructured) *fieldpath.Set { return pathsOf(oursRaw(obj)) }
 
-// paths returns what an entry covers, or nil if that cannot be read.
+// paths returns the fields of an entry, or nil if it is unreadable.
 func (e entry) paths() *fieldpath.Set { return pathsOf(e.fields) }
 
 func pathsOf(fields map[string]any) *fieldpath.Set {

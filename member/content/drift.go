@@ -11,14 +11,14 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// UnknownManager stands for nobody: the field was removed, or its manager left no trace.
+// UnknownManager is used if the manager is unknown: the field was removed, or its manager left no entry.
 const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
-// Drift returns up to three fields of the manifest that have another value in the live object and are not the hub's any
-// more: those that another manager took, and those that were removed ("unknown"). A field that is still the hub's
-// differs only because the manifest changed since, or because the server writes the value in another way.
+// Drift returns up to three fields of the manifest that have another value in the live object and no longer belong to
+// the hub: another manager took them, or they were removed ("unknown"). A field that is still the hub's differs only
+// because the manifest changed since, or because the server writes the value in another way.
 //
 // If the manifest is newer than the live object, the fields it adds are reported as "unknown", too.
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {

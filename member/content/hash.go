@@ -13,9 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Hash covers the live values at the paths that the hub applied, and these paths themselves, so that an edit of one of
-// our fields shows and a field of somebody else does not. It is the same for the answer to an apply and for what a
-// watch brings. ours is false if the object has no readable entry of the hub in its managedFields.
+// Hash covers the live values at the paths that the hub applied, and these paths, so that it changes with an edit of
+// our fields and not with fields of other managers. It is the same for the answer to an apply and for what a watch
+// brings. ours is false if the object has no readable entry of the hub in its managedFields.
 //
 // For the last field of a path, the whole value below it is hashed. Without the schema, the hash cannot distinguish an
 // atomic value from a map or list that we applied empty and that others add to. In the second case the hash changes
@@ -58,7 +58,7 @@ func readable(fields map[string]any) bool {
 	return true
 }
 
-// digest collects what is hashed, so that the hash is called for many parts at once.
+// digest collects the hashed parts, so that the hash is called for many parts at once.
 type digest struct {
 	sum      hash.Hash
 	pending  []byte

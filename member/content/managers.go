@@ -22,7 +22,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 			at = append(at, owner{name: e.manager, ours: e.isOurs(), set: set})
 		}
 	}
-	var around []string // who has something around the field as one value
+	var around []string // a manager that owns a larger part around the field as one value
 	var want, have any = manifest.Object, live.Object
 	steps := Steps(pointer)
 	for i, step := range steps {
@@ -46,7 +46,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 	return around
 }
 
-// holders are the names of those that have a place as one, and of those that have something below it.
+// holders are the names of managers that own a place as a whole, and of managers that own a part of it.
 func holders(at []owner, pe fieldpath.PathElement) (whole, parts []string) {
 	for _, o := range at {
 		if _, inside := o.set.Children.Get(pe); inside {

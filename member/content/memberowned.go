@@ -65,7 +65,7 @@ func copied(value any) any {
 	return (&unstructured.Unstructured{Object: map[string]any{"value": value}}).DeepCopy().Object["value"]
 }
 
-// ownedAlone are the paths that the hub applied and nobody else has.
+// ownedAlone are the paths that the hub applied and no other manager owns.
 func ownedAlone(live *unstructured.Unstructured) *fieldpath.Set {
 	alone := ours(live)
 	if alone == nil {

@@ -25,8 +25,8 @@ const (
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists of a status with one entry for each of those that read the object, each with conditions of its
-// own: the gateways of a route, the targets of a policy.
+// perReader are lists of a status with one entry for each reader of the object, each with conditions of its own: the
+// gateways of a route, the targets of a policy.
 var perReader = []string{"parents", "ancestors"}
 
 // conditionsOf reads the well-formed entries of status.conditions, and of the conditions of each reader.
@@ -92,8 +92,8 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role is what a type of condition says of an object of this kind. A column that shows the condition as the status of
-// the object makes it speak for the whole.
+// role of a type of condition for objects of this kind. If a column shows the condition as the object's status, the
+// condition counts for the whole object.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -109,7 +109,7 @@ type reader struct {
 	Conventions
 }
 
-// conditionsSay is what conditions say together.
+// conditionsSay is the joint verdict of conditions.
 type conditionsSay struct {
 	verdict Verdict
 	// judged is false if there is no condition that the vocabulary has; whole is true if one that speaks for the whole

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Conventions are what the definition of a kind tells of how its status is to be read. The zero value is that of a kind
-// of which nothing is known, or that has no status.
+// Conventions are derived from the definition of a kind, and say how to read its status. The zero value is for an
+// unknown kind, or one without a status.
 type Conventions struct {
 	// HasStatus says that it is a custom resource that has a status: a subresource, or a field of that name in its schema.
 	HasStatus bool
@@ -34,10 +34,10 @@ type Column struct {
 	Condition string
 }
 
-// maxColumns bounds what is kept of one definition.
+// maxColumns is how many columns of one definition are kept.
 const maxColumns = 8
 
-// ReadConventions reads those of one version of a custom resource.
+// ReadConventions reads the conventions of one version of a custom resource.
 func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version string) Conventions {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {

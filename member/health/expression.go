@@ -16,8 +16,8 @@ const (
 	ReasonExpressionFailed = "HealthExpressionFailed"
 )
 
-// Settings are those of an object's placement for how its health and status are read. They are shared and never
-// changed; nil means that there are none.
+// Settings of an object's placement for reading its health and status. They are shared and never changed; nil means
+// that there are none.
 type Settings struct {
 	// Expression judges the object in place of the conventions, unless it is nil.
 	Expression *Expression
@@ -59,8 +59,8 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge asks the expression, unless conditions of the object speak of an older generation: then whatever it reads may
-// be of another spec.
+// judge evaluates the expression, unless conditions of the object are of an older generation: then its inputs may
+// belong to another spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {

@@ -32,8 +32,8 @@ func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
 	return -1
 }
 
-// neverObserved is true for the default of a definition that says that nobody has looked at the object yet: Flux's is
-// -1.
+// neverObserved is true for a default of a definition that means that no controller has looked at the object yet:
+// Flux's is -1.
 func neverObserved(obj *unstructured.Unstructured) bool {
 	switch g := statusOf(obj)["observedGeneration"].(type) {
 	case int64:

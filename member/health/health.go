@@ -102,8 +102,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
 		return v
 	}
-	// Nobody is to observe the newest generation: the status is judged as it is. The reason stays, for those who ask which
-	// one was observed.
+	// No controller will observe the newest generation: the status is judged as it is. The reason stays, for those who ask
+	// which one was observed.
 	last := byKind(0)
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
@@ -215,7 +215,7 @@ func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "no convention says how the object fares: "+strings.Join(seen, ", "))
 }
 
-// isEmpty is true for a status that nobody has filled in: without fields, or with empty lists and objects alone.
+// isEmpty is true for a status that no controller has filled in: without fields, or with empty lists and objects alone.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:

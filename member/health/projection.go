@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Loss says what a projection may have lost to its size limit: this and everything before it in the order of these
-// constants.
+// Loss says which values a projection may have lost to its size limit: this constant's and those of the constants
+// before it.
 type Loss int
 
 // What a projection loses, the first one first.
@@ -22,20 +22,20 @@ const (
 	LostNamed
 )
 
-// lossField is where a projection says what it may have lost. No field of a status is called so.
+// lossField holds the Loss of a projection. No field of a status has this name.
 const lossField = "~"
 
 // reserved is true for names under which a projection keeps something else.
 func reserved(name string) bool { return name == lossField || strings.HasPrefix(name, "/") }
 
-// Projection is what Project made of a status.
+// Projection is the result of Project.
 type Projection struct {
-	// Fields are those of the status.
+	// Fields of the status.
 	Fields map[string]any
 	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil
 	// says that the status has none; a pointer that is missing was too large, lost, or not asked for.
 	Named map[string]any
-	// Lost is what may be missing because it did not fit.
+	// Lost says which values may be missing because they did not fit.
 	Lost Loss
 }
 

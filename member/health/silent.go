@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// silent are kinds that have a status subresource although nobody writes a status by default: what they hold is
-// configuration, which its readers take without a word. An object of such a kind is Healthy when it exists.
+// silent are kinds that have a status subresource although no controller writes a status by default: they hold
+// configuration, which is read without a confirmation. An object of such a kind is Healthy when it exists.
 var silent = map[string][]string{ // by group; no kinds means all of them
 	"networking.istio.io":   nil,
 	"security.istio.io":     nil,

@@ -16,7 +16,7 @@ import (
 //go:embed vocabulary.yaml
 var vocabularyText []byte
 
-// vocabulary is what is known of the words of statuses. It is data: see vocabulary.yaml.
+// vocabulary has the meanings of the words of statuses. It is data: see vocabulary.yaml.
 type vocabulary struct {
 	Conditions []conditionTypes `json:"conditions"`
 	Kinds      []kindWords      `json:"kinds"`
@@ -79,7 +79,7 @@ type rankedWords struct {
 	Source string       `json:"source"`
 }
 
-// role is what a type of condition says.
+// role of a type of condition.
 type role string
 
 const (
@@ -190,7 +190,7 @@ func (c conditionTypes) has(kind string) bool {
 	})
 }
 
-// condition is what a type of condition of a kind means.
+// condition is the meaning of a type of condition of a kind.
 func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 	for _, k := range v.Kinds {
 		if k.Group != gk.Group || k.Kind != "" && k.Kind != gk.Kind {

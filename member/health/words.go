@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// longestPhase is the longest text that is taken for a phase; what is longer is prose.
+// longestPhase is the longest text that counts as a phase; longer texts are prose.
 const longestPhase = 128
 
 // judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts if it
@@ -58,7 +58,7 @@ func tellsFailure(word string) bool {
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is what a field or a column of the status says.
+// said is the value of a field or a column of the status.
 type said struct {
 	name  string // of the field or the column
 	value any
@@ -68,7 +68,7 @@ type said struct {
 	means map[string]hubv1.Health
 }
 
-// wordsSay is what the words of a status say together.
+// wordsSay is the joint verdict of the words of a status.
 type wordsSay struct {
 	verdict Verdict
 	judged  bool
@@ -171,7 +171,7 @@ func (s said) isHealth() bool {
 	return strings.Contains(name, "health") || strings.Contains(name, "sync")
 }
 
-// judge says what the value means, and the word for it that is fit for a reason.
+// judge returns the meaning of the value, and a word for the reason.
 func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:

@@ -29,7 +29,7 @@ func newProblems(h *hub) *cobra.Command {
   Objects                objects that have no cluster, are not applied everywhere, or are not healthy
   Slowest clusters       those that do not hold what is desired, the one first whose oldest copy has been waiting for longest
   Oldest drift           copies that are not as the hub wants them and are left so: paused on the member, only reported, or fought for
-  Most contested fields  fields that another field manager keeps changing, with that manager and the number of copies
+  Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
 All namespaces are looked at unless you name one.`,
 		SuggestFor: []string{"top", "issues", "errors"},

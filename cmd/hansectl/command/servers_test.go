@@ -292,7 +292,7 @@ func TestJoinAddsGrantsAndSaysWhichAreLacking(t *testing.T) {
 	}
 	t.Run("what nobody serves is refused", func(t *testing.T) {
 		_, err := join("--grant", "deploymnets.apps")
-		refused(t, err, "--grant apps/deploymnets: neither the member nor the hub serves it")
+		refused(t, err, "--grant apps/deploymnets: neither the member nor the hub serves this kind")
 	})
 	t.Run("one is taken away, and the others stay", func(t *testing.T) {
 		out, err := join("--ungrant", "configmaps")

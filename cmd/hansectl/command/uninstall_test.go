@@ -131,7 +131,7 @@ func TestUninstallRefusesWhileAHubRunsThatItCannotStop(t *testing.T) {
 		return fmt.Errorf("again")
 	})
 	_, err := hansectl(t, "uninstall", "--yes")
-	refused(t, err, "the Lease hanse-hub is renewed by somewhere_else", "end it, then run this again")
+	refused(t, err, "the Lease hanse-hub is renewed by somewhere_else", "end it, then run the command again")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	if !controllerutil.ContainsFinalizer(binding, hubv1.WithdrawFinalizer) {
 		t.Error("a finalizer was taken off while a hub runs")

@@ -32,7 +32,7 @@ func TestOnlyAnObjectThatNoPlacementSelectsIsWithdrawn(t *testing.T) {
 	refused(t, err, "pass --yes to confirm")
 	out, err := withdraw("--yes")
 	must(t, err)
-	wants(t, out, "is withdrawn from 1 cluster")
+	wants(t, out, "is being withdrawn from 1 cluster")
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	if got := object.GetAnnotations()[hubv1.WithdrawAnnotation]; got != string(binding.UID) {
 		t.Errorf("the annotation is %q, want the UID of the binding, %q", got, binding.UID)
