@@ -79,7 +79,7 @@ func lastApplied(u *unstructured.Unstructured) owned {
 	}
 	for _, entry := range u.GetManagedFields() {
 		var fields map[string]any
-		if applies(entry) && entry.Subresource == "" && entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &fields) == nil {
+		if applies(entry) && entry.Subresource == "" && entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
 			o.fields = joined(o.fields, fields)
 		}
 	}
