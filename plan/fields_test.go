@@ -68,7 +68,7 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	annotated := `metadata: {name: web, uid: "1", annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"paused":true,"c":[{"name":"a","env":"x"}]}}'}}`
 	applied := `metadata: {name: web, managedFields: [{manager: argocd, operation: Apply, fieldsV1: {"f:spec": {"f:paused": {}, "f:c": {'k:{"name":"a"}': {"f:env": {}}}}}}]}`
-	created := `metadata: {name: web, managedFields: [{manager: helm, operation: Update, fieldsV1: {"f:spec": {"f:a": {}, "f:b": {}}}},
+	created := `metadata: {name: web, labels: {tier: gold}, managedFields: [{manager: helm, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:tier": {}}}, "f:spec": {"f:a": {}, "f:b": {}}}},
 		{manager: hansectl, operation: Update, fieldsV1: {"f:spec": {"f:suspend": {}}}}]}`
 	tests := map[string]struct{ object, file, want string }{
 		"a default of the API server stays": {
