@@ -20,8 +20,9 @@ import (
 // itself.
 //
 // A field that only the object has stays, such as a default of the API server, unless the apply before had set it: by
-// the annotation of kubectl apply, or by the managedFields of a server-side apply. A list is that of the file. In
-// built-in kinds, its elements keep their defaults if they have names, or if the lists are equally long.
+// the annotation of kubectl apply, or by the managedFields of a server-side apply. In the spec of a custom resource that
+// was never applied, only what hansectl has set stays. A list is that of the file. In built-in kinds, its elements keep
+// their defaults if they have names, or if the lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
@@ -71,11 +72,21 @@ func lastApplied(u *unstructured.Unstructured) owned {
 	if json.Unmarshal([]byte(u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &annotated) == nil && annotated != nil {
 		o.annotated = annotated
 	}
+	applies := func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply }
+	// The spec of a custom resource that was never applied was written as a whole, as Helm does it. A file does not have
+	// the fields that hansectl sets, such as spec.suspend.
+	whole := o.annotated == nil && !slices.ContainsFunc(u.GetManagedFields(), applies) && !isBuiltIn(u.GroupVersionKind().Group)
+	if whole {
+		applies = func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "hansectl" }
+	}
 	for _, entry := range u.GetManagedFields() {
 		var fields map[string]any
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &fields) == nil {
+		if applies(entry) && entry.Subresource == "" && entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
 			o.fields = joined(o.fields, fields)
 		}
+	}
+	if whole {
+		maps.DeleteFunc(o.fields, func(field string, _ any) bool { return field != "f:spec" })
 	}
 	return o
 }

@@ -68,6 +68,8 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	annotated := `metadata: {name: web, uid: "1", annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"paused":true,"c":[{"name":"a","env":"x"}]}}'}}`
 	applied := `metadata: {name: web, managedFields: [{manager: argocd, operation: Apply, fieldsV1: {"f:spec": {"f:paused": {}, "f:c": {'k:{"name":"a"}': {"f:env": {}}}}}}]}`
+	created := `metadata: {name: web, labels: {tier: gold}, managedFields: [{manager: helm, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:tier": {}}}, "f:spec": {"f:a": {}, "f:b": {}}}},
+		{manager: hansectl, operation: Update, fieldsV1: {"f:spec": {"f:suspend": {}}}}]}`
 	tests := map[string]struct{ object, file, want string }{
 		"a default of the API server stays": {
 			`{apiVersion: v1, kind: X, metadata: {name: web, uid: "1"}, spec: {a: 1, default: 10}, status: {ok: true}}`,
@@ -98,6 +100,11 @@ func TestAFileIsAppliedAsAnAPIServerDoes(t *testing.T) {
 			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a, labels: b}]}}`,
 			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a}]}}`,
 			`{apiVersion: example.com/v1, kind: X, spec: {selectors: [{kind: A, name: a}]}}`,
+		},
+		"a custom resource that was never applied keeps what hansectl has set": {
+			`{apiVersion: example.com/v1, kind: X, ` + created + `, spec: {a: 1, b: 2, suspend: true}}`,
+			`{apiVersion: example.com/v1, kind: X, metadata: {name: web}, spec: {a: 1}}`,
+			`{apiVersion: example.com/v1, kind: X, ` + created + `, spec: {a: 1, suspend: true}}`,
 		},
 		"strings of a Secret are encoded": {
 			`{apiVersion: v1, kind: Secret, data: {a: b2xk}}`,

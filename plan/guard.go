@@ -56,8 +56,8 @@ func (m *maker) judge() {
 	}
 }
 
-// scopes are the copies of placements and on clusters while the removals wait, with their limits. waiting are the owners
-// of removals that are held already.
+// scopes are the copies of placements and on clusters while the removals wait, with their limits. waiting are the
+// owners of removals that are held already.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {

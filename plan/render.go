@@ -88,8 +88,8 @@ func Render(in RenderInput) []Rendering {
 	return out
 }
 
-// Explain renders the object for one cluster, and says who set each field that differs from the object. An exclusion from
-// the cluster does not matter.
+// Explain renders the object for one cluster, and says who set each field that differs from the object. An exclusion
+// from the cluster does not matter.
 func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, error) {
 	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})

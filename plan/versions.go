@@ -87,8 +87,8 @@ func digest(of any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// VersionsOf returns the versions of the clusters and policies of a fleet, and of the given objects with their bindings,
-// in the order of their names.
+// VersionsOf returns the versions of the clusters and policies of a fleet, and of the given objects with their
+// bindings, in the order of their names.
 func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	var out []Version
 	for _, c := range f.Clusters {

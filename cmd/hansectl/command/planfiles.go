@@ -65,8 +65,7 @@ func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*
 	return nil
 }
 
-// known returns an error for an object of the files whose kind neither the hub nor the files have, and for one outside of
-// the namespace that is asked about.
+// known returns an error for an object of the files whose kind neither the hub nor the files have.
 func (r *fleetReader) known(files *fleetFiles) error {
 	own := files.definitions()
 	for _, u := range files.objects {

@@ -68,7 +68,7 @@ func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-	t.Run("an object that the hub has, as kubectl applies it", func(t *testing.T) {
+	t.Run("an object that the hub has", func(t *testing.T) {
 		out, err := asReader(t, "plan", "-f", planFile(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, annotations: {note: new}}}`), "--summary", "--detailed-exitcode")
 		var exit *ExitError
 		if !errors.As(err, &exit) || exit.Code != 2 {

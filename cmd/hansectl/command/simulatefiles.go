@@ -228,8 +228,8 @@ var errBindings = errors.New("bindings are written by the hub alone: leave them 
 type hubKinds interface {
 	// locate gives an object without a namespace one, if its kind has namespaces.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds to an object what decides on it beside its content. known are definitions that the hub need not be asked
-	// for.
+	// complete adds to an object what decides on it beside its content. known are definitions that the hub need not be
+	// asked for.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 }
 
