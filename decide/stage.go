@@ -202,6 +202,21 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
+// carried returns the number under which a revision goes on that only an Evicting cluster holds, and keeps it listed.
+func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
+	held := in.Spec().Revision(number)
+	if held == nil || spec.Revision(number) != nil {
+		return number
+	}
+	for _, r := range spec.Revisions {
+		if r.Template == held.Template && r.Policies == held.Policies {
+			return r.Number // the same content came back, with a new number
+		}
+	}
+	spec.Revisions = append([]hubv1.ObjectRevision{*held}, spec.Revisions...)
+	return number
+}
+
 // hold writes the result of a step into the entries.
 func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Time) {
 	spec.Revisions, spec.Rollout = step.Revisions, &step.Rollout
@@ -218,7 +233,7 @@ func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Ti
 			continue
 		case e.State == hubv1.TargetEvicting:
 			if e.Revision, e.RevisionTime = step.Rollout.Revision, nil; before != nil && before.Revision != 0 {
-				e.Revision, e.RevisionTime = before.Revision, before.RevisionTime
+				e.Revision, e.RevisionTime = in.carried(spec, before.Revision), before.RevisionTime
 			}
 			continue
 		}

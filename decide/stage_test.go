@@ -232,6 +232,27 @@ func TestAReplacementGetsAtLeastTheRevisionOfTheClusterThatItReplaces(t *testing
 	}
 }
 
+func TestAnEvictingClusterKeepsItsRevisionListed(t *testing.T) {
+	t.Parallel()
+	first := hubv1.ObjectRevision{Number: 1, Template: "a", Policies: "p"}
+	for name, tc := range map[string]struct {
+		after  []hubv1.ObjectRevision
+		number int64
+		listed int
+	}{
+		"a revision that is listed stays as it is": {[]hubv1.ObjectRevision{first}, 1, 1},
+		"a revision that no other cluster holds":   {[]hubv1.ObjectRevision{{Number: 2, Template: "b", Policies: "p"}}, 1, 2},
+		"a revision whose content came back":       {[]hubv1.ObjectRevision{{Number: 3, Template: "a", Policies: "p"}}, 3, 1},
+	} {
+		b := bound()
+		b.Spec.Revisions = []hubv1.ObjectRevision{first}
+		spec := &hubv1.BindingSpec{Revisions: tc.after}
+		if got := (input{Input: Input{Binding: b}}).carried(spec, 1); got != tc.number || len(spec.Revisions) != tc.listed {
+			t.Errorf("%s: number %d with %d listed, want %d with %d", name, got, len(spec.Revisions), tc.number, tc.listed)
+		}
+	}
+}
+
 func TestTheEndOfARolloutPolicyLetsAllClustersHoldTheNewest(t *testing.T) {
 	s := newStaged(t)
 	s.passBaseline()

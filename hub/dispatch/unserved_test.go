@@ -23,7 +23,7 @@ func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 		setter *overrides.RuleRef
 		want   string
 	}{
-		"one that a rule sets":              {paths: []string{".spec.a", ".spec.b"}, setter: rule, want: `no .spec.a, .spec.b: OverridePolicy shop/tiers, rule "gold" sets .spec.a: bring`},
+		"one that a rule sets":              {paths: []string{".spec.a", ".spec.b"}, setter: rule, want: `no .spec.a, .spec.b: OverridePolicy shop/tiers, rule "gold" sets .spec.a: update`},
 		"one":                               {paths: []string{".spec.a"}, want: "no .spec.a: update"},
 		"three":                             {paths: []string{".a", ".b", ".c"}, want: "no .a, .b, .c: update"},
 		"of more than three how many":       {paths: []string{".a", ".b", ".c", ".d", ".e"}, want: "no .a, .b, .c and 2 more: update"},
@@ -96,7 +96,7 @@ func TestTheRuleThatSetsAFieldWhichAClusterLacksIsNamed(t *testing.T) {
 		"the hub object has it beside rules": {spec: map[string]any{"limit": int64(5)}, rules: []hubv1.OverrideRule{set("r", "/spec/limit")}, want: "no .spec.limit: update its definition"},
 		"one of three rules sets it": {
 			spec: map[string]any{}, rules: []hubv1.OverrideRule{set("a", "/spec/size"), set("b", "/spec/limit"), set("c", "/spec/weight")},
-			want: `no .spec.limit: OverridePolicy ns/p, rule "b" sets .spec.limit: bring`,
+			want: `no .spec.limit: OverridePolicy ns/p, rule "b" sets .spec.limit: update`,
 		},
 	}
 	for name, tt := range tests {
