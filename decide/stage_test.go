@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,18 +85,15 @@ func (s *staged) decide() Plan {
 	return p
 }
 
-// report lets clusters report what their targets name, as healthy but for the ones named.
-func (s *staged) report(degraded ...string) {
+// report lets clusters report what their targets name, as healthy.
+func (s *staged) report() {
 	rows := s.binding.Status.Clusters[:0:0]
 	for _, e := range s.binding.Spec.Clusters {
 		row := hubv1.ClusterRow{
 			Name: e.Name, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Revision: e.Revision,
 			LastTransitionTime: &metav1.Time{Time: s.in.Now}, PassingSince: &metav1.Time{Time: s.in.Now},
 		}
-		if slices.Contains(degraded, e.Name) {
-			row.Health, row.PassingSince = hubv1.HealthDegraded, nil
-		}
-		if before := s.binding.Status.Row(e.Name); before != nil && before.Revision == row.Revision && before.Health == row.Health {
+		if before := s.binding.Status.Row(e.Name); before != nil && before.Revision == row.Revision {
 			row = *before
 		}
 		rows = append(rows, row)

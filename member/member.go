@@ -215,8 +215,8 @@ type Outcome struct {
 	Orphaned *hubv1.OrphanedCopy
 	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
 	HubGeneration int64
-	// HubRevision is the revision of the hub object that the manifest was rendered from; 0 for its newest state. Set by the
-	// caller of Apply.
+	// HubRevision is the revision of the hub object from which the manifest was rendered; 0 for its newest state. Set by
+	// the caller of Apply.
 	HubRevision int64
 	// HubContent differs between contents of the hub object from which the manifest was rendered. It holds within this
 	// process only, and is needed because many kinds have no generation. Set by the caller of Apply.

@@ -80,7 +80,7 @@ func validateRule(rule *hubv1.OverrideRule, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateClusters finds what is wrong with the clusters of a rule, or of a wave of a rollout. Nil selects all clusters.
+// ValidateClusters returns the faults in the clusters of a rule, or of a wave of a rollout. Nil selects all clusters.
 func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
 	if c == nil {
 		return nil

@@ -132,8 +132,8 @@ const (
 
 // RolloutGate sets when a cluster has passed, and when it has failed.
 type RolloutGate struct {
-	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. Then it has failed. 30
-	// to 604800, default 900.
+	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. Then it has failed.
+	// 30 to 604800, default 900.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=30
@@ -157,8 +157,8 @@ type RolloutGate struct {
 
 // RolloutWindow is a time in which clusters may begin to change.
 type RolloutWindow struct {
-	// schedule in the format of cron: minute, hour, day of month, month, day of week. A window opens at each such time,
-	// such as "0 2 * * 1-5".
+	// schedule in the format of cron, with minute, hour, day of the month, month and day of the week: "0 2 * * 1-5". A
+	// window opens at each such time.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

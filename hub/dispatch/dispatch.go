@@ -71,8 +71,8 @@ type Revisions interface {
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. All but HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and Clock are
-// required.
+// Options of a Dispatcher. All but HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and
+// Clock are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client

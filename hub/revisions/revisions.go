@@ -1,7 +1,8 @@
 // Package revisions stores the contents of revisions, and reads them again.
 //
 // A part of a revision (a template, or a set of override rules) is a Secret of the hub's namespace, named after the
-// digest of its content. Many objects share one part. A part may be a user's Secret: the hub alone reads this namespace.
+// digest of its content. Many objects share one part. A part may be a user's Secret: the hub alone reads the Secrets of
+// this namespace.
 //
 //   - Ensure is called before a binding names a part, so that a binding never names a part that is not stored.
 //   - A part that is gone is decide.ErrRevisionMissing. It never means the newest state of the object.
@@ -130,7 +131,7 @@ func read[T any](ctx context.Context, s *Store, cache *lru.Cache, digest string,
 	err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: secretName(digest)}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("Secret %s: %w", secretName(digest), decide.ErrRevisionMissing)
+		return nil, fmt.Errorf("reading Secret %s: %w", secretName(digest), decide.ErrRevisionMissing)
 	case err != nil:
 		return nil, fmt.Errorf("reading Secret %s: %w", secretName(digest), err)
 	}

@@ -36,6 +36,7 @@ type stored struct {
 }
 
 func newStored(t *testing.T) *stored {
+	t.Helper()
 	apiserver.Needed(t)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {

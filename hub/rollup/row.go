@@ -34,6 +34,7 @@ const (
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
+	reported := known && (fact.IsHub || fact.Outcome != nil)
 	if here && t.State != hubv1.TargetEvicting {
 		previous = counted(previous)
 	}
@@ -56,14 +57,11 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	default:
 		row = holding(previous, t, fact, in)
 	}
-	if here && t.State == hubv1.TargetEvicting {
-		evicting(&row, t)
-	}
 	if here {
+		evicting(&row, t)
 		row.PassingSince = passingSince(row, previous, t, in.Now)
 	}
 	bound(&row)
-	reported := known && (fact.IsHub || fact.Outcome != nil)
 	return date(row, previous, reported, in.Now)
 }
 
@@ -158,7 +156,7 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 
 // evicting marks a row as not counted, unless it has a failure or is in progress.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
-	if row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
+	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
 	}
 	var names []string

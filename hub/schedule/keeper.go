@@ -23,8 +23,8 @@ import (
 // is also how long discovery may take to follow a changed definition.
 const lookEvery = time.Second
 
-// keeper releases removals, reports which are held, and reports the progress of drains. Only the leader runs it,
-// because no other replica decides.
+// keeper releases removals, and objects that waited for others in a rollout. It reports held removals and drains. Only
+// the leader runs it, because no other replica decides.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -55,6 +55,7 @@ func (k keeper) look(ctx context.Context) {
 	if _, q := k.leading(); q != nil {
 		k.add(q, of.released...)
 		k.addBehind(q, of.held...)
+		addUncounted(q, k.rollouts.released()...)
 	}
 	for _, n := range of.news {
 		if o := k.ownerObject(ctx, n.owner); o != nil {

@@ -32,7 +32,10 @@ type rollouts struct {
 // placementRollouts are the rollouts of the objects of one placement.
 type placementRollouts struct {
 	progress map[key]rollout.Progress
-	peers    *rollout.Peers // made from progress when somebody asks
+	peers    *rollout.Peers // made from progress when a decision asks
+	// waiting are the objects that wait for others, moved is true if one of the others has changed since they were woken.
+	waiting map[key]bool
+	moved   bool
 }
 
 // peers returns the rollouts of a placement's objects.
@@ -57,29 +60,33 @@ func (r *rollouts) current() uint64 {
 	return r.version
 }
 
-// claim notes the progress of an object. It returns false, and notes nothing, if the object begins to move and the
-// rollouts have changed since they were at the given version: another object may have taken its place. waiting are the
-// objects of the placement that may go on.
-func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, version uint64) (waiting []key, ok bool) {
+// claim notes the progress of an object, and whether it waits for others. It returns false, and notes nothing, if the
+// object begins to move and the rollouts have changed since they were at the given version: another object may have
+// taken its place.
+func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, known := r.before(id, owner)
 	if now == nil {
-		if !known {
-			return nil, true
+		if known {
+			r.version++
+			r.drop(id)
 		}
-		r.version++
-		return r.drop(id), true
-	}
-	if known && before == *now {
-		return nil, true
+		return true
 	}
 	if now.Moving && !before.Moving && r.version != version {
-		return nil, false
+		return false
 	}
-	r.version++
-	r.set(id, owner, *now)
-	return r.waiting(id, owner), true
+	if !known || before != *now {
+		r.version++
+		r.set(id, owner, *now)
+	}
+	if waits {
+		r.of[owner].waiting[id] = true
+	} else {
+		delete(r.of[owner].waiting, id)
+	}
+	return true
 }
 
 // before returns the progress of an object under a placement.
@@ -102,34 +109,36 @@ func (r *rollouts) set(id key, owner decide.Owner, now rollout.Progress) {
 		r.of, r.owners = map[decide.Owner]*placementRollouts{}, map[key]decide.Owner{}
 	}
 	if r.of[owner] == nil {
-		r.of[owner] = &placementRollouts{progress: map[key]rollout.Progress{}}
+		r.of[owner] = &placementRollouts{progress: map[key]rollout.Progress{}, waiting: map[key]bool{}}
 	}
 	r.owners[id] = owner
-	r.of[owner].progress[id], r.of[owner].peers = now, nil
+	p := r.of[owner]
+	p.progress[id], p.peers, p.moved = now, nil, true
 }
 
-// drop forgets an object, and returns the objects that may have waited for it.
-func (r *rollouts) drop(id key) []key {
+// drop forgets an object.
+func (r *rollouts) drop(id key) {
 	owner := r.owners[id]
 	delete(r.owners, id)
 	p := r.of[owner]
 	delete(p.progress, id)
-	if p.peers = nil; len(p.progress) == 0 {
+	delete(p.waiting, id)
+	if p.peers, p.moved = nil, true; len(p.progress) == 0 {
 		delete(r.of, owner)
-		return nil
 	}
-	return r.waiting(id, owner)
 }
 
-// waiting returns the objects of a placement that are not done, without one.
-func (r *rollouts) waiting(without key, owner decide.Owner) []key {
-	var out []key
-	for id, p := range r.of[owner].progress {
-		if id != without && !p.Done {
-			out = append(out, id)
+// released returns the objects that waited while another object of their placement changed.
+func (r *rollouts) released() (ids []key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.of {
+		if p.moved {
+			p.moved = false
+			ids = slices.AppendSeq(ids, maps.Keys(p.waiting))
 		}
 	}
-	return out
+	return ids
 }
 
 // staging returns what the rollout of an object depends on, nil if revisions cannot be stored.
@@ -140,18 +149,15 @@ func (s *Scheduler) staging() *decide.Staging {
 	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers}
 }
 
-// claimRollout notes the progress of an object and wakes the objects that wait for it. It returns false if another
-// object was faster.
+// claimRollout notes the progress of an object. It returns false if another object was faster. The keeper wakes the
+// objects that wait for it.
 func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
-	owner := decide.Owner{}
+	owner, waits := decide.Owner{}, false
 	if p.Spec != nil {
 		owner = decide.OwnerOf(p.Spec.PlacementRef)
+		waits = p.Spec.Rollout != nil && p.Spec.Rollout.Phase == hubv1.RolloutWaitingForOthers
 	}
-	waiting, ok := s.rollouts.claim(id, owner, p.Claims.Rollout, version)
-	if _, q := s.leading(); q != nil && len(waiting) > 0 {
-		addUncounted(q, waiting...)
-	}
-	return ok
+	return s.rollouts.claim(id, owner, p.Claims.Rollout, waits, version)
 }
 
 // learnRollouts reads the rollouts of all objects from their bindings. A new leader does so before it decides.

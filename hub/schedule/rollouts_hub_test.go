@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,8 +48,8 @@ func (c *contents) has(digest string) bool {
 	return c.stored[digest]
 }
 
-// inWaves lets a placement bring changes to the first cluster, then, when it is approved, to the second, and then to all
-// others.
+// inWaves lets a placement bring changes to the first cluster, then, when a user approves, to the second, and then to
+// all others.
 func inWaves(p *hubv1.Placement, first, second string, onFailure hubv1.RolloutFailure) {
 	p.Spec.Rollout = &hubv1.RolloutPolicy{
 		SettleSeconds: ptr.To[int32](0), OnFailure: onFailure, HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
@@ -78,21 +79,28 @@ func reportRevisions(b *hubv1.ResourceBinding, now time.Time, degraded ...string
 }
 
 // rollsOut waits until the rollout is in this phase and wave, with clusters that report all they shall hold.
-func (s *scene) rollsOut(phase hubv1.RolloutPhase, wave string, degraded ...string) *hubv1.ResourceBinding {
+func (s *scene) rollsOut(phase hubv1.RolloutPhase, wave string, degraded ...string) (b *hubv1.ResourceBinding) {
 	s.t.Helper()
-	var b *hubv1.ResourceBinding
-	s.eventually(fmt.Sprintf("the rollout is %s %q", phase, wave), func() error {
-		if b = s.binding(); b == nil || b.Spec.Rollout == nil {
-			return errors.New("there is no rollout")
-		}
-		if r := b.Spec.Rollout; r.Phase == phase && r.Wave == wave {
-			return nil
-		}
-		r := *b.Spec.Rollout
-		reportRevisions(b, time.Now(), degraded...)
-		return errors.Join(fmt.Errorf("it is %+v", r), hubClient.Status().Update(s.t.Context(), b))
+	s.eventually(fmt.Sprintf("the rollout is %s %q", phase, wave), func() (err error) {
+		b, err = s.rolls(phase, wave, degraded...)
+		return err
 	})
 	return b
+}
+
+// rolls returns an error, and lets the clusters report, if the rollout is not in this phase and wave.
+func (s *scene) rolls(phase hubv1.RolloutPhase, wave string, degraded ...string) (*hubv1.ResourceBinding, error) {
+	b := s.binding()
+	if b == nil || b.Spec.Rollout == nil {
+		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
+		return nil, fmt.Errorf("there is no rollout: %s %s", c.Reason, c.Message)
+	}
+	r := *b.Spec.Rollout
+	if r.Phase == phase && r.Wave == wave {
+		return b, nil
+	}
+	reportRevisions(b, time.Now(), degraded...)
+	return nil, errors.Join(fmt.Errorf("it is %+v", r), hubClient.Status().Update(s.t.Context(), b))
 }
 
 func (s *scene) change(value string) {
@@ -154,6 +162,38 @@ func TestAnOverridePolicyGoesInWaves(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatFailsStopsTheOthersUntilItIsMended(t *testing.T) {
+	web := newScene(t, "stopped", "ap", "eu", "us")
+	p := web.place("staged", "ap", "eu", "us")
+	inWaves(p, web.cluster("eu"), web.cluster("us"), hubv1.FailurePause)
+	p.Spec.Rollout.Waves[1].Approval = hubv1.ApprovalAutomatic
+	web.create(p)
+	other := *web
+	other.id.Name = "db"
+	for _, s := range []*scene{web, &other} {
+		o := template(uuid.NewUUID())
+		o.SetNamespace(s.id.Namespace)
+		o.SetName(s.id.Name)
+		objects.set(s.id, o)
+		s.rollsOut(hubv1.RolloutComplete, "")
+	}
+	web.change("bad")
+	web.rollsOut(hubv1.RolloutFailed, "first", web.cluster("eu")+" 2")
+	other.change("good")
+	if got := holding(other.rollsOut(hubv1.RolloutWaitingForOthers, "first")); got != "ap 1, eu 1, us 1" {
+		t.Errorf("beside an object that failed, the targets are %s", got)
+	}
+	web.change("mended")
+	web.eventually("both rollouts are complete", func() error { // each may wait for the other
+		_, err := web.rolls(hubv1.RolloutComplete, "")
+		_, err2 := other.rolls(hubv1.RolloutComplete, "")
+		return errors.Join(err, err2)
+	})
+	if got := holding(web.binding()) + "; " + holding(other.binding()); got != "ap 3, eu 3, us 3; ap 2, eu 2, us 2" {
+		t.Errorf("the targets are %s", got)
+	}
+}
+
 // crashing stops after so many writes: the last one is done, and its answer is lost.
 type crashing struct {
 	client.Client
@@ -199,6 +239,7 @@ type leaders struct {
 }
 
 func newLeaders(t *testing.T, onFailure hubv1.RolloutFailure) *leaders {
+	t.Helper()
 	apiserver.Needed(t)
 	objects.mu.Lock()
 	objects.unlisted.Insert(stagedKind)
