@@ -23,11 +23,11 @@ func TestFieldsThatAClusterLacksAreNamed(t *testing.T) {
 		setter *overrides.RuleRef
 		want   string
 	}{
-		"one that a rule sets":              {paths: []string{".spec.a", ".spec.b"}, setter: rule, want: `no .spec.a, .spec.b: OverridePolicy shop/tiers, rule "gold" sets .spec.a: bring`},
-		"one":                               {paths: []string{".spec.a"}, want: "no .spec.a: bring"},
-		"three":                             {paths: []string{".a", ".b", ".c"}, want: "no .a, .b, .c: bring"},
-		"of more than three how many":       {paths: []string{".a", ".b", ".c", ".d", ".e"}, want: "no .a, .b, .c and 2 more: bring"},
-		"of a long path the end":            {paths: []string{long}, want: ".deep.deep: bring"},
+		"one that a rule sets":              {paths: []string{".spec.a", ".spec.b"}, setter: rule, want: `no .spec.a, .spec.b: OverridePolicy shop/tiers, rule "gold" sets .spec.a: update`},
+		"one":                               {paths: []string{".spec.a"}, want: "no .spec.a: update"},
+		"three":                             {paths: []string{".a", ".b", ".c"}, want: "no .a, .b, .c: update"},
+		"of more than three how many":       {paths: []string{".a", ".b", ".c", ".d", ".e"}, want: "no .a, .b, .c and 2 more: update"},
+		"of a long path the end":            {paths: []string{long}, want: ".deep.deep: update"},
 		"of many long paths all, if barely": {paths: []string{long, long, long, long}, want: " and 1 more"},
 	}
 	for name, tt := range tests {
@@ -92,11 +92,11 @@ func TestTheRuleThatSetsAFieldWhichAClusterLacksIsNamed(t *testing.T) {
 		rules []hubv1.OverrideRule
 		want  string
 	}{
-		"the hub object has it":              {spec: map[string]any{"limit": int64(5)}, want: "no .spec.limit: bring its definition"},
-		"the hub object has it beside rules": {spec: map[string]any{"limit": int64(5)}, rules: []hubv1.OverrideRule{set("r", "/spec/limit")}, want: "no .spec.limit: bring its definition"},
+		"the hub object has it":              {spec: map[string]any{"limit": int64(5)}, want: "no .spec.limit: update its definition"},
+		"the hub object has it beside rules": {spec: map[string]any{"limit": int64(5)}, rules: []hubv1.OverrideRule{set("r", "/spec/limit")}, want: "no .spec.limit: update its definition"},
 		"one of three rules sets it": {
 			spec: map[string]any{}, rules: []hubv1.OverrideRule{set("a", "/spec/size"), set("b", "/spec/limit"), set("c", "/spec/weight")},
-			want: `no .spec.limit: OverridePolicy ns/p, rule "b" sets .spec.limit: bring`,
+			want: `no .spec.limit: OverridePolicy ns/p, rule "b" sets .spec.limit: update`,
 		},
 	}
 	for name, tt := range tests {

@@ -31,10 +31,10 @@ func TestWhetherCredentialsAreRenewed(t *testing.T) {
 		"one that does not expire is left as it is":             {in: renewal{inUse: lasting, stored: lasting, ours: true, now: day(999)}},
 		"one that does not expire is replaced, if asked":        {in: renewal{inUse: lasting, stored: lasting, ours: true, now: day(1), asked: true}, renew: true},
 		"a new token that is being tried is waited for":         {in: renewal{inUse: token, stored: credential.Credential{ID: "b"}, ours: true, now: day(20)}, soon: true},
-		"a new token that is refused is told":                   {in: renewal{inUse: token, stored: credential.Credential{ID: "b"}, ours: true, now: day(20), refused: true}, soon: true, cannot: "does not take"},
-		"a client certificate is not renewed, and told":         {in: renewal{inUse: certificate, stored: certificate, ours: true, now: day(21)}, soon: true, cannot: "no token of ServiceAccount"},
+		"a new token that is refused is told":                   {in: renewal{inUse: token, stored: credential.Credential{ID: "b"}, ours: true, now: day(20), refused: true}, soon: true, cannot: "the cluster refuses them"},
+		"a client certificate is not renewed, and told":         {in: renewal{inUse: certificate, stored: certificate, ours: true, now: day(21)}, soon: true, cannot: "tokens of ServiceAccount"},
 		"a client certificate with time left is left":           {in: renewal{inUse: certificate, stored: certificate, ours: true, now: day(18)}, waitsAtLeast: time.Second},
-		"a Secret of somebody else is not written, and told":    {in: renewal{inUse: token, stored: token, now: day(21)}, soon: true, cannot: "hansectl did not make the Secret"},
+		"a Secret of somebody else is not written, and told":    {in: renewal{inUse: token, stored: token, now: day(21)}, soon: true, cannot: "was not created by hansectl"},
 		"one that has expired is renewed once the link is back": {in: renewal{inUse: token, stored: token, ours: true, now: day(31)}, renew: true, soon: true},
 	}
 	for name, tc := range tests {
