@@ -470,7 +470,7 @@ func aClosedCluster(t *testing.T) {
 	t.Cleanup(func() { patchMember(t, frankfurt2, `{"unschedulable":null}`) })
 	out, err := suite.Hansectl(ctx, "cordon", frankfurt2)
 	must(t, err)
-	if want := "membercluster/eu-fra-2             cordoned: it gets no new objects"; !contains(out, want) {
+	if want := "membercluster/eu-fra-2             cordoned: the cluster gets no new objects"; !contains(out, want) {
 		t.Errorf("cordon says\n%swant %q", out, want)
 	}
 	eventually(t, normal, func() error { return observedMember(ctx, frankfurt2) })
