@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,7 +26,7 @@ func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	errs, more := rollout.Validate(policy, path)
 	for i, w := range policy.Waves {
 		for _, err := range overrides.ValidateClusters(w.Clusters, path.Child("waves").Index(i).Child("clusters")) {
-			if !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == err.Field }) {
+			if !slices.ContainsFunc(errs, func(known *field.Error) bool { return strings.HasPrefix(known.Field, err.Field) }) {
 				errs = append(errs, err)
 			}
 		}
