@@ -21,6 +21,8 @@ func constrained(constraints string) string {
 	return spreading("topologySpreadConstraints: [" + constraints + "]")
 }
 
+func rolling(rollout string) string { return placementSpec + "rollout: {" + rollout + "}\n" }
+
 func reducing(reducers string) string {
 	return placementSpec + "statusAggregation: {reducers: [" + reducers + "]}"
 }
@@ -157,19 +159,24 @@ statusAggregation:
 	"a preference of two things":            {spec: spreading("preferences: [{weight: 1, labelSelector: {}, expression: 'true'}]"), says: "set labelSelector or expression"},
 	"a preference that weighs too much":     {spec: spreading("preferences: [{weight: 101, labelSelector: {}}]"), says: "weight in body should be less than or equal to 100"},
 	"a score that is not there":             {spec: spreading("scores: [{name: Beauty, weight: 1}]"), says: `Unsupported value: "Beauty"`},
-	"a score twice":                         {spec: spreading("scores: [{name: FewestObjects, weight: 1}, {name: FewestObjects, weight: 2}]"), says: "Duplicate value"},
-	"an affinity group of nothing":          {spec: spreading("affinityGroups: [{name: a}]"), says: "set names or labelSelector; 'labelSelector: {}' is every cluster"},
-	"two affinity groups of one name":       {spec: spreading("affinityGroups: [{name: a, labelSelector: {}}, {name: a, names: [b]}]"), says: "names of affinityGroups must be unique"},
-	"a rebalance that is not there":         {spec: spreading("rebalance: Sometimes"), says: `spec.spread.rebalance: Unsupported value: "Sometimes"`},
-
-	"a rollout":                         {spec: placementSpec + "rollout: {waves: [{name: canary, clusters: {names: [eu-1]}, maxConcurrent: 25%, soakSeconds: 60, approval: Manual}, {name: rest, maxConcurrent: 3}], onFailure: Rollback}"},
-	"a rollout without waves":           {spec: placementSpec + "rollout: {waves: []}", says: "spec.rollout.waves in body should have at least 1 items"},
-	"two waves of one name":             {spec: placementSpec + "rollout: {waves: [{name: a}, {name: a}]}", says: "names of waves are unique"},
-	"a rollback to nothing":             {spec: placementSpec + "rollout: {waves: [{name: a}], onFailure: Rollback, revisionHistoryLimit: 0}", says: "onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"},
-	"a maxConcurrent of more than all":  {spec: placementSpec + "rollout: {waves: [{name: a, maxConcurrent: 101%}]}", says: "maxConcurrent in body should match"},
-	"a soak of more than 30 days":       {spec: placementSpec + "rollout: {waves: [{name: a, soakSeconds: 31536000}]}", says: "soakSeconds in body should be less than or equal to 2592000"},
-	"an approval that is not there":     {spec: placementSpec + "rollout: {waves: [{name: a, approval: Perhaps}]}", says: `Unsupported value: "Perhaps"`},
-	"a wave whose name is no DNS label": {spec: placementSpec + "rollout: {waves: [{name: A_b}]}", says: "spec.rollout.waves[0].name in body should match"},
+	"a rollout in waves": {spec: rolling(`waves: [{name: canary, clusters: {labelSelector: {matchLabels: {tier: canary}}}, soakSeconds: 600, approval: Manual}, {name: rest, maxConcurrent: "25%"}],
+	onFailure: Rollback, windows: [{schedule: "0 2 * * 1-5", durationSeconds: 14400, timeZone: Asia/Shanghai}], maxObjectsMoving: 10, healthGate: {timeoutSeconds: 900, unreachable: Skip}`)},
+	"a rollout without waves":         {spec: rolling("waves: []"), says: "spec.rollout.waves in body should have at least 1 items"},
+	"21 waves":                        {spec: rolling("waves: " + many(21, "{name: w%d}")), says: "spec.rollout.waves: Too many: 21"},
+	"two waves of one name":           {spec: rolling("waves: [{name: a, clusters: {names: [b]}}, {name: a}]"), says: "names of waves are unique"},
+	"a wave whose name is no label":   {spec: rolling("waves: [{name: Canary}]"), says: "spec.rollout.waves[0].name in body should match"},
+	"a soak of more than 30 days":     {spec: rolling("waves: [{name: a, soakSeconds: 2592001}]"), says: "soakSeconds in body should be less than or equal to 2592000"},
+	"a concurrency of 101 percent":    {spec: rolling(`waves: [{name: a, maxConcurrent: "101%"}]`), says: "maxConcurrent in body should match"},
+	"a concurrency by number":         {spec: rolling("waves: [{name: a, maxConcurrent: 3}]")},
+	"an approval that is not there":   {spec: rolling("waves: [{name: a, approval: Perhaps}]"), says: `Unsupported value: "Perhaps"`},
+	"a rollback without history":      {spec: rolling("waves: [{name: a}], onFailure: Rollback, revisionHistoryLimit: 0"), says: "onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"},
+	"a pause without history":         {spec: rolling("waves: [{name: a}], onFailure: Pause, revisionHistoryLimit: 0")},
+	"a history of 11":                 {spec: rolling("waves: [{name: a}], revisionHistoryLimit: 11"), says: "revisionHistoryLimit in body should be less than or equal to 10"},
+	"a window of less than a minute":  {spec: rolling(`waves: [{name: a}], windows: [{schedule: "* * * * *", durationSeconds: 59}]`), says: "durationSeconds in body should be greater than or equal to 60"},
+	"a score twice":                   {spec: spreading("scores: [{name: FewestObjects, weight: 1}, {name: FewestObjects, weight: 2}]"), says: "Duplicate value"},
+	"an affinity group of nothing":    {spec: spreading("affinityGroups: [{name: a}]"), says: "set names or labelSelector; 'labelSelector: {}' is every cluster"},
+	"two affinity groups of one name": {spec: spreading("affinityGroups: [{name: a, labelSelector: {}}, {name: a, names: [b]}]"), says: "names of affinityGroups must be unique"},
+	"a rebalance that is not there":   {spec: spreading("rebalance: Sometimes"), says: `spec.spread.rebalance: Unsupported value: "Sometimes"`},
 
 	"an adoption that is not there":          {spec: placementSpec + "apply: {adoption: Sometimes}", says: `spec.apply.adoption: Unsupported value: "Sometimes"`},
 	"a mode that is not there":               {spec: placementSpec + "apply: {mode: Dream}", says: `spec.apply.mode: Unsupported value: "Dream"`},

@@ -174,8 +174,8 @@ func (s story) tell(t *testing.T, fleet []storyCluster) string {
 	for x.now.Before(monday.Add(longest)) {
 		x.happen()
 		x.decide()
-		next, any := x.next()
-		if !any {
+		next, more := x.next()
+		if !more {
 			break
 		}
 		x.now = next
@@ -368,10 +368,10 @@ func short(d time.Duration) string {
 }
 
 // next is when something may happen next.
-func (x *teller) next() (next time.Time, any bool) {
+func (x *teller) next() (next time.Time, more bool) {
 	offer := func(at time.Time) {
-		if at.After(x.now) && (!any || at.Before(next)) {
-			next, any = at, true
+		if at.After(x.now) && (!more || at.Before(next)) {
+			next, more = at, true
 		}
 	}
 	for _, e := range x.Then {
@@ -390,7 +390,7 @@ func (x *teller) next() (next time.Time, any bool) {
 			}
 		}
 	}
-	return next, any
+	return next, more
 }
 
 // columns aligns the cells of lines. An empty cell is a dash, except for the last one.

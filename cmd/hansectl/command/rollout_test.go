@@ -233,7 +233,7 @@ func TestStatusAndExplainTellOfTheRollout(t *testing.T) {
 
 func TestWavesAreCompleted(t *testing.T) {
 	rolling(t)
-	out, err := hansectl(t, "__complete", "rollout", "approve", "-n", "shop", "all", "")
+	out, err := run(t, "__complete", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir(), "-n", "shop", "rollout", "approve", "all", "")
 	must(t, err)
 	wants(t, out, "rest\n")
 	if strings.Contains(out, "asia") {
