@@ -22,7 +22,6 @@ breaches=(
 	"decide           sigs.k8s.io/controller-runtime/pkg/client"
 	"decide           $hanse/hub/rollup"
 	"plan             k8s.io/client-go/rest"
-	"plan             $hanse/cmd/hansectl/view"
 	"plan             $hanse/hub/memberview"
 	"cmd/hansectl/command $hanse/hub/schedule"
 	"guard            k8s.io/client-go/rest"

@@ -21,8 +21,8 @@ import (
 //
 // A field that only the object has stays, such as a default of the API server, unless the apply before had set it: by
 // the annotation of kubectl apply, or by the managedFields of a server-side apply. In the spec of a custom resource
-// that was never applied, only the fields that hansectl has set stay. A list is that of the file. In built-in kinds,
-// its elements keep their defaults if they have names, or if the lists are equally long.
+// that was never applied, only what hansectl has set stays. A list is that of the file. In built-in kinds, its elements
+// keep their defaults if they have names, or if the lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
