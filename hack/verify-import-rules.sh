@@ -49,7 +49,7 @@ breaches=(
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
-	"hub/catalog      $hanse/hub/eventlog"
+	"hub/catalog      $hanse/hub/identity"
 	"hub/dispatch     $hanse/hub/report"
 	"hub/changes      $hanse/hub/catalog"
 	"hub/pace         $hanse/hub/scopes"
