@@ -1,0 +1,98 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BindingObject is a ResourceBinding or a ClusterResourceBinding.
+//
+// +kubebuilder:object:generate=false
+type BindingObject interface {
+	metav1.Object
+	runtime.Object
+	// BindingSpec is the decision.
+	BindingSpec() *BindingSpec
+	// BindingStatus holds the reports of the clusters.
+	BindingStatus() *BindingStatus
+}
+
+var (
+	_ BindingObject = &ResourceBinding{}
+	_ BindingObject = &ClusterResourceBinding{}
+)
+
+// BindingSpec implements BindingObject.
+func (b *ResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
+
+// BindingStatus implements BindingObject.
+func (b *ResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
+
+// BindingSpec implements BindingObject.
+func (b *ClusterResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
+
+// BindingStatus implements BindingObject.
+func (b *ClusterResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
+
+// NewBinding returns an empty binding: a ClusterResourceBinding if the key has no namespace.
+func NewBinding(key types.NamespacedName) BindingObject {
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	if key.Namespace == "" {
+		return &ClusterResourceBinding{ObjectMeta: meta}
+	}
+	return &ResourceBinding{ObjectMeta: meta}
+}
+
+// ObjectOf returns the identity of the object of a binding.
+func ObjectOf(b BindingObject) ObjectIdentity {
+	ref := b.BindingSpec().ObjectRef
+	gvk := ref.GroupVersionKind()
+	return ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: b.GetNamespace(), Name: ref.Name}
+}
+
+// GroupVersionKind of the object.
+func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// Left returns the copy that the hub left on the cluster with this ID, or nil.
+func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
+	for i := range s.Orphaned {
+		if s.Orphaned[i].ClusterID == clusterID {
+			return &s.Orphaned[i]
+		}
+	}
+	return nil
+}
+
+// Target returns the entry of a cluster, or nil.
+func (s *BindingSpec) Target(cluster string) *BindingTarget {
+	for i := range s.Clusters {
+		if s.Clusters[i].Name == cluster {
+			return &s.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// Revision returns the revision with this number, or nil.
+func (s *BindingSpec) Revision(number int64) *ObjectRevision {
+	for i := range s.Revisions {
+		if s.Revisions[i].Number == number {
+			return &s.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// Row returns the row of a cluster, or nil.
+func (s *BindingStatus) Row(cluster string) *ClusterRow {
+	for i := range s.Clusters {
+		if s.Clusters[i].Name == cluster {
+			return &s.Clusters[i]
+		}
+	}
+	return nil
+}
