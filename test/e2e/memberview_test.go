@@ -167,7 +167,7 @@ spec:
 		must(t, os.WriteFile(path, fmt.Appendf(nil, changed, replicas), 0o600))
 		return path
 	}
-	reader.says(2, []string{shanghai + ": ", "may not create it in namespace " + ns}, append(diff, "-f", policy(7))...)
+	reader.says(2, []string{shanghai + ": ", "may not create the object in namespace " + ns}, append(diff, "-f", policy(7))...)
 	author := newViewer(t, ns, "author", getWidgets, rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
 		rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"update"}})
