@@ -148,7 +148,7 @@ test-unit: ## Tests that need nothing but Go
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server
 	$(call say,tests against a real API server)
-	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 15m $$(hack/envtest-packages.sh)
+	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m $$(hack/envtest-packages.sh)
 	cd lab && ../$(GOTESTSUM) -- -race . ./build
 
 .PHONY: test-e2e
