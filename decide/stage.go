@@ -102,7 +102,7 @@ func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 		if e.State != hubv1.TargetPresent || in.isTemplate(e.Name) {
 			continue
 		}
-		t := rollout.Target{Cluster: e.Name, Wave: in.waveOf(policy, e.Name), Least: least, Kept: in.keeps(e, p)}
+		t := rollout.Target{Cluster: e.Name, Wave: WaveOf(policy, in.Facts.Cluster(e.Name)), Least: least, Kept: in.keeps(e, p)}
 		if before := in.Spec().Target(e.Name); before != nil && before.State != hubv1.TargetAbsent {
 			t.Holds, t.Least = before.Revision, 0
 			if before.RevisionTime != nil {
@@ -139,10 +139,10 @@ func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	return winner != nil && winner.PlacementSpec().Suspend.SuspendsWrites(e.Name, m)
 }
 
-// waveOf returns the index of the first wave that selects a cluster, else the last one.
-func (in input) waveOf(policy *hubv1.RolloutPolicy, cluster string) int {
+// WaveOf returns the index of a cluster's wave: the first wave that selects the cluster, else the last one. m is nil if
+// the cluster is not known.
+func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	last := len(policy.Waves) - 1
-	m := in.Facts.Cluster(cluster)
 	if m == nil {
 		return last
 	}

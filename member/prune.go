@@ -44,7 +44,7 @@ type PruneIntent struct {
 	Owner hubv1.ObjectIdentity
 	// OwnerUID is the UID of the hub object of that name; empty if there is none.
 	OwnerUID types.UID
-	// UID and ResourceVersion are those that were shown to the user. Another object, or a changed copy, is left alone.
+	// UID and ResourceVersion identify the copy that the user has seen. Another object, or a changed copy, is left alone.
 	UID             types.UID
 	ResourceVersion string
 	// Source is the state of the hub. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.

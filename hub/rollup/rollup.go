@@ -64,7 +64,7 @@ type Input struct {
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// Revisions are those that targets may name, and Newest is the number of the newest one; 0 without a rollout.
+	// Revisions of the object that targets may name. Newest is the number of the newest one; 0 without a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
 	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member

@@ -37,7 +37,7 @@ type shownNames interface {
 // output is the flag -o.
 type output struct {
 	format string
-	// formats are those that the command has, beside jsonpath.
+	// formats are the formats of the command, beside jsonpath.
 	formats []string
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/overrides"
+	"github.com/hanse-dev/hanse/decide"
 )
 
 // RolloutResult says whether a rollout has ended.
@@ -109,22 +109,14 @@ func RolloutOf(in RolloutInput) Rollout {
 	return r
 }
 
-// wavesOf returns the index of each cluster's wave: the first wave that selects the cluster, else the last one.
+// wavesOf returns the index of each cluster's wave by name.
 func wavesOf(p hubv1.PlacementObject, members []hubv1.MemberCluster) map[string]int {
 	if p == nil || p.PlacementSpec().Rollout == nil {
 		return nil
 	}
-	waves, out := p.PlacementSpec().Rollout.Waves, map[string]int{}
+	out := map[string]int{}
 	for i := range members {
-		facts := overrides.ClusterOf(&members[i])
-		index := slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool {
-			selected, err := overrides.Selects(&hubv1.OverrideRule{Clusters: w.Clusters}, facts)
-			return err == nil && selected
-		})
-		if index < 0 {
-			index = len(waves) - 1
-		}
-		out[members[i].Name] = index
+		out[members[i].Name] = decide.WaveOf(p.PlacementSpec().Rollout, &members[i])
 	}
 	return out
 }
