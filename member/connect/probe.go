@@ -18,6 +18,8 @@ const (
 	getKubeSystem   = "/api/v1/namespaces/kube-system"
 	asJSON          = "application/json"
 	maxID           = 64
+	maxEvent        = 1 << 20  // bytes of the answer in which the event of kube-system must be
+	muchWithout     = 64 << 10 // bytes without an event that are no stream held back on the way: buffers there are smaller
 )
 
 // errStalled means that the cluster answers requests but its watches deliver nothing.
@@ -65,7 +67,8 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 		return "", err
 	}
 	defer func() { _ = body.Close() }()
-	decoder := json.NewDecoder(io.LimitReader(body, 1<<20))
+	answer := &io.LimitedReader{R: body, N: maxEvent}
+	decoder := json.NewDecoder(answer)
 	for {
 		var event struct {
 			Type   string
@@ -76,7 +79,7 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 			}
 		}
 		if err := decoder.Decode(&event); err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && maxEvent-answer.N < muchWithout {
 				return "", ctx.Err()
 			}
 			return "", fmt.Errorf("%w: %v", errStrange, printable(err.Error()))
