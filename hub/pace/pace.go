@@ -8,6 +8,7 @@
 //     and Jain 1989). A 429 of any write halves it.
 //   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
 //     lost cluster with thousands of objects does not hold up a single change, and no class starves.
+//   - Writes to hub objects of one kind have a limit of their own, because a webhook of a user may be slow: see TryKind.
 //   - No caller blocks. Try gives a Turn, or the time after which the caller asks again. A caller that waits goes
 //     before one that comes.
 //
@@ -22,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 )
 
@@ -67,6 +69,7 @@ type Pacer struct {
 	throttle time.Time // of the last cut by a 429
 	swept    time.Time
 	waiting  [classes]callers
+	kinds    map[schema.GroupKind]*kind
 }
 
 // callers are those of one class that wait.
@@ -83,7 +86,7 @@ func New(c clock.PassiveClock) *Pacer {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	p := &Pacer{clock: c, width: widest}
+	p := &Pacer{clock: c, width: widest, kinds: map[schema.GroupKind]*kind{}}
 	for c := range classes {
 		p.waiting[c].places = map[any]time.Time{}
 	}

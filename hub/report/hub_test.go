@@ -119,6 +119,7 @@ func (w *world) start() (stop func()) {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		w.t.Fatal("the cache did not sync")
 	}
+	<-mgr.Elected() // nobody wakes what was written before
 	w.reporter = r
 	stopped := sync.OnceFunc(func() {
 		cancel()
@@ -338,7 +339,7 @@ type liveTemplates struct{ w *world }
 
 func (l liveTemplates) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(l.w.gvk)
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: id.Group, Version: "v1", Kind: id.Kind})
 	err := l.w.client.Get(context.WithoutCancel(l.w.t.Context()), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, o)
 	return o, err == nil
 }

@@ -255,6 +255,9 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
+// errKindIsBusy means that the hub object is not written now: enough writes to its kind are in flight.
+var errKindIsBusy = errors.New("enough writes to this kind are in flight")
+
 // apply writes the status if the hub object lacks it. nil means success.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
@@ -271,7 +274,13 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	if status != nil {
 		object.Object["status"] = status
 	}
+	turn, wait := r.reporter.opts.Pacer.TryKind(r.id.GroupKind())
+	if turn == nil {
+		r.objectAgain = wait
+		return nil, errKindIsBusy
+	}
 	answer, err := r.reporter.writer.apply(ctx, r.definition.resource, object)
+	turn.Done()
 	if err != nil {
 		return r.refused(err, status)
 	}

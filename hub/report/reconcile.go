@@ -78,6 +78,7 @@ type writing struct {
 	waitingSince time.Time
 	definition   definition // of the hub object's kind
 	wrote        bool
+	objectAgain  time.Duration // until the hub object of a busy kind is written; zero if no write waits
 }
 
 // Reconcile brings the status of one binding and of its hub object up to date.
@@ -103,7 +104,12 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	if run.unsettled() {
 		return reconcile.Result{}, nil
 	}
-	err = run.writeObject(ctx)
+	if err = run.writeObject(ctx); errors.Is(err, errKindIsBusy) {
+		if run.waitsForKind() {
+			return reconcile.Result{}, nil
+		}
+		err = nil
+	}
 	if run.wrote && !fails(run.binding.BindingStatus(), &run.after) {
 		turn.Done()
 		rows := r.try(key, pace.Rows)
@@ -228,6 +234,18 @@ func (r *run) unsettled() bool {
 	return true
 }
 
+// waitsForKind opens the window again if the hub object gets its turn soon. The rows do not wait for a slow kind, and
+// failures wait for no kind.
+func (r *run) waitsForKind() bool {
+	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
+		return false
+	}
+	e, unlock := r.entry()
+	defer unlock()
+	r.reporter.wakeAfter(r.key, e, r.objectAgain, r.class)
+	return true
+}
+
 // changed reports whether the new status differs from the old one.
 func (r *run) changed() bool {
 	before, after := *r.binding.BindingStatus(), r.after
@@ -320,6 +338,9 @@ func (r *run) end() {
 		e.window.written(r.now.Time)
 	}
 	r.waitForGrace(e)
+	if r.objectAgain > 0 {
+		r.reporter.wakeAfter(r.key, e, r.objectAgain, pace.MergedStatus)
+	}
 	if e.drifts.count > 0 && r.now.Sub(e.drifts.told) >= driftEvery {
 		r.tell(driftEvent(e.drifts))
 		e.drifts = drifts{told: r.now.Time}

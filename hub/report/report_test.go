@@ -106,6 +106,44 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 	t.Logf("%d writes of bindings, %d of objects", bindingWrites(), objectWrites())
 }
 
+func TestASlowWebhookOfOneKindDoesNotHoldUpOthers(t *testing.T) {
+	w := newWorld(t, "Widget")
+	var widgets []*unstructured.Unstructured
+	for i := range 2 * workers {
+		widgets = append(widgets, w.object(fmt.Sprint("widget-", i), present("a")))
+	}
+	slow := w.slowWebhook("widgets", widgets[0])
+	w.start()
+	for _, o := range widgets {
+		w.applied(o, "a", hubv1.HealthHealthy, two)
+	}
+	w.eventually("a write that the webhook holds", func() (bool, string) {
+		began, _ := slow.calls()
+		return began > 0, "no call"
+	})
+	w.gvk.Kind = "Strict"
+	w.applied(w.object("web", present("a")), "a", hubv1.HealthHealthy, two)
+	w.until("the status of another kind", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	if _, ended := slow.calls(); ended > 0 {
+		t.Errorf("the status of another kind waited for %d calls of the webhook", ended)
+	}
+	slow.release()
+	w.gvk.Kind = "Widget"
+	w.eventually("all statuses of the slow kind", func() (bool, string) {
+		list := w.objects()
+		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return false, err.Error()
+		}
+		with := 0
+		for _, o := range list.Items {
+			if o.Object["status"] != nil {
+				with++
+			}
+		}
+		return with == len(widgets), fmt.Sprint(with, " have a status")
+	})
+}
+
 func TestHealthThatComesLaterCostsOneMoreWrite(t *testing.T) {
 	w := newWorld(t, "Widget")
 	w.start()

@@ -1,0 +1,97 @@
+package pace
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func kindOf(name string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: name} }
+
+// takeKind takes a turn of a kind that must be free.
+func (s *server) takeKind(name string) *KindTurn {
+	s.t.Helper()
+	turn, wait := s.TryKind(kindOf(name))
+	if turn == nil {
+		s.t.Fatalf("%s gets no turn, but %s to wait", name, wait)
+	}
+	return turn
+}
+
+// refusedKind is how long a caller has to wait that gets no turn of a kind.
+func (s *server) refusedKind(name string) time.Duration {
+	s.t.Helper()
+	turn, wait := s.TryKind(kindOf(name))
+	if turn != nil {
+		s.t.Fatalf("%s gets a turn", name)
+	}
+	if wait <= 0 || wait > AnswerWithin {
+		s.t.Errorf("%s waits for %s", name, wait)
+	}
+	return wait
+}
+
+func TestOneKindLeavesAWorkerToOthers(t *testing.T) {
+	s := newServer(t)
+	s.Steer(time.Millisecond)
+	turn := s.takeKind("Widget")
+	s.takeKind("Widget")
+	s.takeKind("Widget")
+	s.refusedKind("Widget")
+	s.takeKind("Gadget")
+	turn.Done()
+	s.takeKind("Widget")
+}
+
+func TestASlowKindHasOneWriteInFlight(t *testing.T) {
+	s := newServer(t)
+	s.Steer(time.Millisecond)
+	turn := s.takeKind("Slow")
+	s.wait(11 * time.Millisecond)
+	s.refusedKind("Slow")
+	turn.Done()
+	turn = s.takeKind("Slow")
+	s.refusedKind("Slow")
+	s.wait(time.Millisecond)
+	turn.Done() // it is fast again
+	s.takeKind("Slow")
+	s.takeKind("Slow")
+}
+
+func TestSlowKindsTogetherHaveTwoWritesInFlight(t *testing.T) {
+	s := newServer(t)
+	s.Steer(time.Millisecond)
+	kinds := []string{"A", "B", "C"}
+	var turns []*KindTurn
+	for _, kind := range kinds {
+		turns = append(turns, s.takeKind(kind))
+	}
+	s.wait(time.Second)
+	for _, turn := range turns {
+		turn.Done()
+	}
+	s.takeKind("A")
+	b := s.takeKind("B")
+	s.refusedKind("C")
+	s.takeKind("Fast")
+	b.Done()
+	s.takeKind("C")
+}
+
+func TestRefusedCallersOfAKindAskAgainOneAfterTheOther(t *testing.T) {
+	s := newServer(t)
+	s.Steer(time.Millisecond)
+	turn := s.takeKind("Slow")
+	s.wait(time.Second)
+	turn.Done()
+	s.takeKind("Slow")
+	for i := 1; i <= 3; i++ {
+		if got, want := s.refusedKind("Slow"), time.Duration(i)*time.Second; got != want {
+			t.Errorf("caller %d waits for %s, want %s", i, got, want)
+		}
+	}
+	for range 100 {
+		s.refusedKind("Slow")
+	}
+}

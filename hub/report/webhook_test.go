@@ -1,0 +1,96 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// slowWebhook is a validating webhook of a user that answers no call until it is released.
+type slowWebhook struct {
+	released     chan struct{}
+	tried        atomic.Bool // with a dry run, which is answered at once
+	began, ended atomic.Int32
+	release      func()
+}
+
+// slowWebhook registers a webhook for the status of objects of one resource in the world's namespace. It returns when
+// the API server calls it for an object.
+func (w *world) slowWebhook(resource string, o *unstructured.Unstructured) *slowWebhook {
+	w.t.Helper()
+	s := &slowWebhook{released: make(chan struct{})}
+	s.release = sync.OnceFunc(func() { close(s.released) })
+	server := httptest.NewTLSServer(s)
+	w.t.Cleanup(func() {
+		s.release()
+		server.Close()
+	})
+	name := "slow." + w.namespace + ".test.hanse.dev"
+	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: name, AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, FailurePolicy: &ignore, TimeoutSeconds: ptr.To[int32](30),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      ptr.To(server.URL),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{w.gvk.Group}, APIVersions: []string{"*"}, Resources: []string{resource + "/status"}},
+			}},
+		}},
+	}
+	if err := w.client.Create(w.t.Context(), config); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = w.client.Delete(w.t.Context(), config) })
+	w.eventually("the webhook to be called", func() (bool, string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":9}}`))
+		err := w.client.Status().Patch(w.t.Context(), o.DeepCopy(), patch, client.DryRunAll)
+		return s.tried.Load() && err == nil, fmt.Sprint(err)
+	})
+	return s
+}
+
+// calls are how many calls began, and how many of them ended.
+func (s *slowWebhook) calls() (began, ended int) { return int(s.began.Load()), int(s.ended.Load()) }
+
+// ServeHTTP implements http.Handler.
+func (s *slowWebhook) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(rw, "no AdmissionReview", http.StatusBadRequest)
+		return
+	}
+	if ptr.Deref(review.Request.DryRun, false) {
+		s.tried.Store(true)
+	} else {
+		s.hold(req.Context())
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	_ = json.NewEncoder(rw).Encode(review)
+}
+
+func (s *slowWebhook) hold(ctx context.Context) {
+	s.began.Add(1)
+	defer s.ended.Add(1)
+	select {
+	case <-s.released:
+	case <-ctx.Done():
+	}
+}
