@@ -18,6 +18,13 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
+// streaks are failures in a row.
+type streaks struct {
+	failures int // attempts that brought nothing
+	expired  int // the server did not know the place to go on from
+	broken   int // errors inside of a watch
+}
+
 // isExpired means that the server does not know the requested resourceVersion: no longer, or not yet after a restore
 // from a backup.
 func isExpired(err error) bool {
