@@ -138,12 +138,14 @@ func annotations(u *unstructured.Unstructured) (annotation func(name string) str
 func (r *record) observation() member.Observation {
 	c := r.common.Value()
 	o := member.Observation{
-		GVK: c.gvk, Namespace: c.namespace, Name: r.name,
-		UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Deleting: c.deleting,
-		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused, Adopted: c.adopted,
-		Source: source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
-		Health: c.health, HealthReason: c.reason, HealthMessage: r.message,
-		Observed: r.observed, ObservedGeneration: r.observedGeneration,
+		GVK: c.gvk, Namespace: c.namespace, Name: r.name, Deleting: c.deleting,
+		CopyState: member.CopyState{
+			UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Digest: r.digest, Hash: r.hash, Adopted: c.adopted,
+		},
+		Owner: c.owner, OwnerUID: r.ownerUID, Paused: c.paused,
+		Source:     source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
+		Assessment: member.Assessment{Health: c.health, HealthReason: c.reason, HealthMessage: r.message},
+		Observed:   r.observed, ObservedGeneration: r.observedGeneration,
 	}
 	if o.Owner.Kind != "" && o.Owner.Name == "" {
 		o.Owner.Name = r.name
