@@ -80,7 +80,7 @@ func retryAfter(failures int, err error) time.Duration {
 		pause -= rand.N(pause / 4)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = max(pause, time.Duration(min(seconds, 300))*time.Second)
+		pause = max(pause, min(time.Duration(seconds)*time.Second, answer.LongestPause))
 	}
 	return pause
 }

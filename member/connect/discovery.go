@@ -100,7 +100,7 @@ func (r *runner) readServed(ctx context.Context) {
 func (r *runner) takeServed(read servedRead) {
 	pause := looksSeldom
 	if read.err != nil {
-		pause = retryFacts
+		pause = r.link.options.ProbeInterval
 		r.link.options.Logger.V(1).Info("Which kinds a member cluster serves could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.served.end(pause)

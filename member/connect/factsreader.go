@@ -37,7 +37,7 @@ func (r *runner) takeFacts(read factsRead) {
 	r.facts.reading = false
 	interval := r.link.options.FactsInterval
 	if read.err != nil {
-		interval = min(interval, retryFacts)
+		interval = min(interval, r.link.options.ProbeInterval)
 		r.link.options.Logger.V(1).Info("Facts of a member cluster could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.facts.due = time.Now().Add(jittered(interval))

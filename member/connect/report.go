@@ -14,7 +14,6 @@ const (
 	delivers      = "watches deliver"
 	underWay      = "the first connection is under way"
 	beforeIsInUse = "; until then the kubeconfig before it stays in use"
-	retryFacts    = 10 * time.Second
 )
 
 // report publishes the runner's state as the link's state.
