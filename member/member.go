@@ -217,9 +217,9 @@ type Outcome struct {
 	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
 	Reason, Message string
 
-	// CopyState is that of the member object after the call, if the call has seen it. Digest, the digest asked for, and
-	// Adopted are set only if Applied is True. After a withdrawal that left an object alone, the UID is that of the object,
-	// which then does not delay the end of the withdrawal.
+	// CopyState is that of the member object after the call, if the call has seen it. Adopted and Digest, which is the one
+	// asked for, are set only if Applied is True. After a withdrawal that left an object alone, the UID is that of the
+	// object, which then does not delay the end of the withdrawal.
 	CopyState
 	// Newer is, with ReasonHubIsOlder, the mark of the copy and whether it was written for the same hub object.
 	Newer Newer
