@@ -20,6 +20,9 @@ import (
 // Timeout is how long the hub waits for one answer of an API server, its body included.
 const Timeout = 10 * time.Second
 
+// LongestPause is the longest pause that an API server may ask for by Retry-After.
+const LongestPause = 5 * time.Minute
+
 // Bounds of one answer, or of one event of a watch.
 type Bounds struct {
 	Bytes  int64 // unpacked; packed it has no more either

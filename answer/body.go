@@ -18,11 +18,7 @@ func Bound(response *http.Response, share *Budget, watch bool) error {
 		return err
 	}
 	ctx := response.Request.Context()
-	b := &body{ctx: ctx, what: "the answer", bounds: Whole, watch: watch}
-	if b.account, b.kept = ctx.Value(accountKey).(*account); !b.kept {
-		b.account = &account{}
-	}
-	b.account.open(share)
+	b := &body{ctx: ctx, what: "the answer", bounds: Whole, watch: watch, expense: newExpense(ctx, share)}
 	if watch {
 		b.bounds, b.what = Event, "an event of the watch"
 	}
@@ -64,13 +60,10 @@ type body struct {
 	watch    bool
 	streamed bool
 
-	bytes  int64 // of the answer, or of the event
-	count  Counter
-	failed error
-
-	account            *account
-	kept               bool  // the account is that of a call with more answers
-	toShare, toProcess int64 // charged so far
+	bytes   int64 // of the answer, or of the event
+	count   Counter
+	failed  error
+	expense expense
 }
 
 // Read implements io.Reader.
@@ -99,13 +92,7 @@ func (b *body) take(data []byte) error {
 	if err := b.check(); err != nil || b.streamed {
 		return err
 	}
-	cost := b.bytes + valueCost*b.count.Values
-	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
-	if err := b.account.take(b.ctx, toShare-b.toShare, toProcess-b.toProcess); err != nil {
-		return err
-	}
-	b.toShare, b.toProcess = toShare, toProcess
-	return nil
+	return b.expense.raise(b.ctx, b.bytes+valueCost*b.count.Values)
 }
 
 func (b *body) check() error {
@@ -135,7 +122,7 @@ func (b *body) takeEvents(data []byte) error {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
-	b.account.closed(b.kept)
+	b.expense.end()
 	return b.closer.Close()
 }
 

@@ -88,17 +88,21 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 		Annotations:   c.Annotations,
 		Taints:        slices.Concat(c.Spec.Taints, c.Status.Taints),
 		Unschedulable: c.Spec.Unschedulable,
-		Draining:      c.Spec.Drain != nil,
-		TakesAway:     c.Spec.Drain != nil && c.Spec.Drain.Evict,
 		Ready:         meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady),
-		Leaving:       c.DeletionTimestamp != nil,
-		LeavePolicy:   cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan),
-		Version:       c.Status.Version.Kubernetes,
-		Capacity:      c.Status.Capacity,
-		Allocatable:   c.Status.Allocatable,
-		Nodes:         c.Status.Nodes,
-		Served:        servedBy(c),
-		ServedInFull:  c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
+		Departure: placement.Departure{
+			Draining:    c.Spec.Drain != nil,
+			TakesAway:   c.Spec.Drain != nil && c.Spec.Drain.Evict,
+			Leaving:     c.DeletionTimestamp != nil,
+			LeavePolicy: cmp.Or(c.Spec.Leave.Policy, hubv1.RemovalOrphan),
+		},
+		Facts: placement.Facts{
+			Version:      c.Status.Version.Kubernetes,
+			Capacity:     c.Status.Capacity,
+			Allocatable:  c.Status.Allocatable,
+			Nodes:        c.Status.Nodes,
+			Served:       servedBy(c),
+			ServedInFull: c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
+		},
 	}
 }
 

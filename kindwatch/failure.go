@@ -18,6 +18,13 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
+// streaks are failures in a row.
+type streaks struct {
+	failures int // attempts that brought nothing
+	expired  int // the server did not know the place to go on from
+	broken   int // errors inside of a watch
+}
+
 // isExpired means that the server does not know the requested resourceVersion: no longer, or not yet after a restore
 // from a backup.
 func isExpired(err error) bool {
@@ -73,7 +80,7 @@ func retryAfter(failures int, err error) time.Duration {
 		pause -= rand.N(pause / 4)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = max(pause, time.Duration(min(seconds, 300))*time.Second)
+		pause = max(pause, min(time.Duration(seconds)*time.Second, answer.LongestPause))
 	}
 	return pause
 }

@@ -21,7 +21,7 @@ func TestAKindHasNoObjectsForEver(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": fmt.Sprint(n), "resourceVersion": fmt.Sprint(n)}}}
 		return watch.Event{Type: watch.Added, Object: u}
 	}
-	k.options.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
+	k.set.options.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
 		return &metav1.ObjectMeta{Name: u.GetName()}, nil
 	}
 	for n := range mostObjects {

@@ -2,7 +2,6 @@ package kindwatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,46 +14,35 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// errRestart is the cause by which Restart ends an attempt.
-var errRestart = errors.New("restart asked for")
-
 // kind is the state machine of one kind, or of its part in one namespace. Its run is the only writer.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
-	namespace string // empty: all. Under the lock of the set
-	options   *Options
-	parent    context.Context
+	namespace string // empty: all. Only run changes it, once, with the lock of the set
 	ctx       context.Context
 	cancel    context.CancelFunc
 
-	mu        sync.RWMutex
-	objects   map[string]metav1.Object
-	state     State
-	interrupt context.CancelCauseFunc // ends the attempt under way
-	version   string                  // where the watch goes on; empty: list first. Only run changes it, and may read it without mu
-	await     map[string]metav1.Object
-	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
-	relists, listedFor int
-	resource           schema.GroupVersionResource // empty until resolved. Only run changes it, and may read it without mu
-	// toFind is true from Find until the kind was resolved once more, moved from then until it was listed.
-	toFind, moved bool
+	mu      sync.RWMutex
+	objects map[string]metav1.Object
+	await   map[string]metav1.Object // see Set.Await
+	state   State
+	place   // only run changes it, and may read it without mu
 
-	reread chan *unstructured.Unstructured // objects that were read once more, for run
+	orders
+	streaks // belong to run
+}
 
-	// The rest belongs to run.
-
-	divided  bool // it is the part of a namespace
-	failures int  // attempts in a row that brought nothing
-	expired  int  // times in a row that the server did not know the place to go on from
-	broken   int  // errors in a row inside of a watch
+// place is where the objects of a kind are read.
+type place struct {
+	resource schema.GroupVersionResource // empty until resolved
+	version  string                      // where the watch goes on; empty: list first
 }
 
 func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind {
 	ctx, cancel := context.WithCancel(parent)
 	return &kind{
-		gvk: gvk, set: s, options: &s.options, parent: parent, ctx: ctx, cancel: cancel, state: State{Since: time.Now()},
-		reread: make(chan *unstructured.Unstructured),
+		gvk: gvk, set: s, ctx: ctx, cancel: cancel, state: State{Since: time.Now()},
+		orders: orders{reread: make(chan *unstructured.Unstructured)},
 	}
 }
 
@@ -62,25 +50,13 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 // no later pause longer, because a server that is back refuses a few requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
-		ctx, interrupt := context.WithCancelCause(k.ctx)
-		k.mu.Lock()
-		k.interrupt = interrupt
-		k.mu.Unlock()
-
+		ctx, interrupt := k.begin(k.ctx)
 		err := k.attempt(ctx)
 		wait(ctx, k.settle(ctx, err))
 		if context.Cause(ctx) != nil {
 			k.failures, k.expired = 0, 0
 		}
 		interrupt(nil)
-	}
-}
-
-func (k *kind) restart() {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	if k.interrupt != nil {
-		k.interrupt(errRestart)
 	}
 }
 
@@ -93,12 +69,12 @@ func (k *kind) troubled() bool {
 // attempt resolves and lists if that is still to be done, then watches until the watch ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() || k.isToFind() {
-		r, err := k.options.Resolve(k.gvk)
+		r, err := k.set.options.Resolve(k.gvk)
 		if err != nil {
 			return fmt.Errorf("finding the resource of %s: %w", k.gvk, err)
 		}
 		k.resolved(r)
-		if namespaces := k.options.Namespaces(r); len(namespaces) > 0 && !k.divided {
+		if namespaces := k.set.options.Namespaces(r); len(namespaces) > 0 && k.namespace == "" {
 			k.set.divide(k, namespaces)
 		}
 	}
@@ -116,16 +92,16 @@ func (k *kind) attempt(ctx context.Context) error {
 // server is where the objects are listed and watched.
 func (k *kind) server() dynamic.ResourceInterface {
 	if k.namespace == "" {
-		return k.options.Client.Resource(k.resource)
+		return k.set.options.Client.Resource(k.resource)
 	}
-	return k.options.Client.Resource(k.resource).Namespace(k.namespace)
+	return k.set.options.Client.Resource(k.resource).Namespace(k.namespace)
 }
 
 func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.resource = r
-	k.toFind, k.moved = false, k.moved || k.toFind
+	k.mu.Unlock()
+	k.found()
 }
 
 // settle notes how an attempt ended and returns the pause before the next.
@@ -176,7 +152,7 @@ func (k *kind) edit(edit func(*State)) (changed bool) {
 
 func (k *kind) tellState() {
 	if state, watched := k.set.State(k.gvk); watched && k.ctx.Err() == nil {
-		k.options.OnState(k.gvk, state)
+		k.set.options.OnState(k.gvk, state)
 	}
 }
 
@@ -194,7 +170,7 @@ func (k *kind) tell(changes ...change) {
 		if k.ctx.Err() != nil {
 			return
 		}
-		k.options.Handler(k.gvk, c.old, c.new)
+		k.set.options.Handler(k.gvk, c.old, c.new)
 	}
 }
 
@@ -228,42 +204,13 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// relist makes the next attempt list, at once.
-func (k *kind) relist() {
-	k.mu.Lock()
-	k.relists++
-	k.mu.Unlock()
-	k.restart()
-}
-
-// find makes the next attempt resolve and list, at once.
-func (k *kind) find() {
-	k.mu.Lock()
-	k.toFind = true
-	k.mu.Unlock()
-	k.relist()
-}
-
-func (k *kind) isToFind() bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.toFind
-}
-
-func (k *kind) toRelist() bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.relists != k.listedFor
-}
-
 // replace takes over a complete list. nil stands for a refused object, whose former copy stays. The kind is synced as
 // soon as the objects can be read, which is before the handler gets them. relists is the number of Relist calls when
 // the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
+	anew := k.listed(relists)
 	k.mu.Lock()
-	anew := k.listedFor != relists
-	k.listedFor = relists
 	for key, old := range k.objects {
 		if _, ok := listed[key]; !ok {
 			gone = append(gone, change{old, nil})
@@ -286,10 +233,9 @@ func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	k.tell(gone...)
 	k.tell(there...)
 	k.mu.Lock()
-	changed = k.edit(func(s *State) { s.Delivered = true }) || changed || k.moved
-	k.moved = false
+	changed = k.edit(func(s *State) { s.Delivered = true }) || changed
 	k.mu.Unlock()
-	if changed {
+	if moved := k.delivered(); changed || moved {
 		k.tellState()
 	}
 }
@@ -311,7 +257,7 @@ func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 			refuse(p)
 		}
 	}()
-	out, err := k.options.Transform(u)
+	out, err := k.set.options.Transform(u)
 	if err != nil {
 		refuse(err)
 	}

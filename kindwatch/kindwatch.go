@@ -122,17 +122,17 @@ func (s *Set) start(k *kind) {
 }
 
 // divide assigns the first part of a kind to the first namespace, and starts a part for each other namespace. It runs
-// before the first list, so that the kind is synced only when all parts are.
+// before the first list, so that the kind is synced only when all parts are. All parts end with the first one.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first.namespace, first.divided = namespaces[0], true
+	first.namespace = namespaces[0]
 	if !slices.Contains(s.kinds[first.gvk], first) {
 		return // it was stopped meanwhile
 	}
 	for _, namespace := range namespaces[1:] {
-		k := newKind(first.parent, first.gvk, s)
-		k.namespace, k.divided = namespace, true
+		k := newKind(first.ctx, first.gvk, s)
+		k.namespace = namespace
 		s.start(k)
 	}
 }

@@ -41,11 +41,9 @@ func (k *kind) firstList(ctx context.Context) error {
 // server answers with its latest state: another one could be older than what was already seen.
 func (k *kind) list(ctx context.Context) error {
 	objects := map[string]metav1.Object{}
-	options := metav1.ListOptions{LabelSelector: k.options.LabelSelector, Limit: firstPage}
+	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
 	k.report(func(s *State) { s.Refused = "" })
-	k.mu.RLock()
-	relists := k.relists
-	k.mu.RUnlock()
+	relists := k.asked()
 	next, expiries := k.ask(ctx, options), 0
 	defer func() { next.drop() }()
 	for pages := 1; ; pages++ {
@@ -163,8 +161,8 @@ func weigh(v any) int {
 }
 
 func (k *kind) page(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	late := fmt.Errorf("%w within %s", errNoAnswer, k.options.ListTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, k.options.ListTimeout, late)
+	late := fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, k.set.options.ListTimeout, late)
 	defer cancel()
 	page, err := k.server().List(ctx, o)
 	if err != nil && context.Cause(ctx) != nil {

@@ -98,7 +98,7 @@ func TestAPageHoldsFewerObjectsTheLargerTheyAre(t *testing.T) {
 			t.Parallel()
 			s := &shelves{objects: tc.objects, bytes: tc.bytes}
 			k := newTestKind(t.Context(), s)
-			k.options.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
+			k.set.options.Transform = func(u *unstructured.Unstructured) (metav1.Object, error) {
 				return &metav1.ObjectMeta{Name: u.GetName()}, nil
 			}
 			if err := k.list(t.Context()); err != nil {

@@ -22,7 +22,7 @@ func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	if k == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.options.ListTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.set.options.ListTimeout)
 	defer cancel()
 	kept, done := answer.Keep(ctx)
 	defer done()
@@ -47,9 +47,9 @@ func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.U
 	case resource.Empty():
 		return nil, errNotFollowed
 	case namespace == "":
-		return k.options.Client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+		return k.set.options.Client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 	}
-	return k.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	return k.set.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // hand gives the object to run, which takes it up while it watches.

@@ -38,12 +38,12 @@ func (k *kind) watch(ctx context.Context) error {
 
 	works := false
 	working := func() {
-		works, k.failures, k.expired, k.broken = true, 0, 0, 0
+		works, k.streaks = true, streaks{}
 		k.report(func(s *State) { s.Reason, s.Message = "", "" })
 	}
 	holds := time.NewTimer(shortWatch)
 	defer holds.Stop()
-	idle := time.NewTimer(k.options.IdleTimeout)
+	idle := time.NewTimer(k.set.options.IdleTimeout)
 	defer idle.Stop()
 	for {
 		select {
@@ -71,7 +71,7 @@ func (k *kind) watch(ctx context.Context) error {
 				return k.broke(err)
 			}
 			working()
-			idle.Reset(k.options.IdleTimeout)
+			idle.Reset(k.set.options.IdleTimeout)
 		}
 	}
 }
@@ -88,9 +88,9 @@ func (k *kind) goesBack(e watch.Event) bool {
 
 // open asks for the watch. Servers send the head of the answer at once, so that a late one means that nobody is there.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
-	late := time.AfterFunc(k.options.ListTimeout, cancel)
+	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
-		LabelSelector:       k.options.LabelSelector,
+		LabelSelector:       k.set.options.LabelSelector,
 		ResourceVersion:     k.version,
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      ptr.To(300 + rand.Int64N(300)), // spread, so that watches opened together do not end together
@@ -101,7 +101,7 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	if err == nil {
 		w.Stop()
 	}
-	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.options.ListTimeout)
+	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
 }
 
 // streamError is what the server, or the decoder, said in place of an event.

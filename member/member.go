@@ -77,27 +77,36 @@ type Observation struct {
 	Namespace string
 	Name      string
 
-	UID             types.UID
-	ResourceVersion string
-	Generation      int64
-	Deleting        bool // it has a deletionTimestamp
+	CopyState
+	Deleting bool // it has a deletionTimestamp
 
 	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if there is none or it cannot be read
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
-	Digest   string               // digest annotation
-	Hash     string               // content hash, see member/content.Hash
 	Source   source.Mark          // source annotation
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
-	Adopted  bool                 // annotation of a copy that was there before the hub took it over
 
-	Health        hubv1.Health
-	HealthReason  string
-	HealthMessage string
-
+	Assessment
 	// Observed is the projection of the status as canonical JSON, at most 512 bytes; nil if there is no status.
 	Observed []byte
 	// ObservedGeneration is status.observedGeneration, or the lowest one in the conditions; -1 if the object has none.
 	ObservedGeneration int64
+}
+
+// CopyState distinguishes the states of a member object.
+type CopyState struct {
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	Digest          string // of the manifest, see ApplyIntent.Digest
+	Hash            string // of the content, see member/content.Hash
+	Adopted         bool   // the object was on the cluster before the hub took it over
+}
+
+// Assessment is the health of a member object with its reason.
+type Assessment struct {
+	Health        hubv1.Health
+	HealthReason  string
+	HealthMessage string
 }
 
 // ApplyIntent is one object as one cluster shall hold it.
@@ -109,6 +118,24 @@ type ApplyIntent struct {
 	// Digest of the manifest and of the parts of the policy that change how it is applied.
 	Digest string
 
+	Known
+	ApplySettings
+
+	// Adopting is the UID of an object that is not Hanse's, to be adopted as Adoption says. If it is set, no other object
+	// is written, and none is created.
+	Adopting types.UID
+	// KeepAway means that the cluster held the copy. If the copy is gone, it is not created again, and the outcome is
+	// NotRecreated.
+	KeepAway bool
+	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the
+	// outcome is HubIsOlder.
+	Source source.State
+	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
+	NamespaceLabels map[string]string
+}
+
+// Known is what the hub knows of the copy before it writes.
+type Known struct {
 	// Confirmed is the row's hash of the last confirmed content. Empty if there is no row.
 	Confirmed string
 	// Observed is the resourceVersion at which the copy was last observed. It is set only if the copy was ours, as last
@@ -126,7 +153,10 @@ type ApplyIntent struct {
 	// Orphaned is the copy that the hub orphaned on this cluster; nil if there is none. The object with its UID is taken
 	// back, even if Adoption forbids it.
 	Orphaned *hubv1.OrphanedCopy
+}
 
+// ApplySettings are those of the placement, with their defaults.
+type ApplySettings struct {
 	// Mode ReportOnly writes nothing. The outcome says what a write would do.
 	Mode hubv1.ApplyMode
 	// MemberOwned are JSON pointers to fields that are set when the object is created, and left to the member from then
@@ -135,17 +165,6 @@ type ApplyIntent struct {
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
-	// Adopting is the UID of an object that is not Hanse's, to be adopted as Adoption says. If it is set, no other object
-	// is written, and none is created.
-	Adopting types.UID
-	// KeepAway means that the cluster held the copy. If the copy is gone, it is not created again, and the outcome is
-	// NotRecreated.
-	KeepAway bool
-	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the
-	// outcome is HubIsOlder.
-	Source source.State
-	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
-	NamespaceLabels map[string]string
 }
 
 // WithdrawIntent is one copy to remove from a cluster.
@@ -198,29 +217,17 @@ type Outcome struct {
 	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
 	Reason, Message string
 
-	// UID, ResourceVersion, Generation and Hash are those of the member object after the call, if the call has seen it.
-	// After a withdrawal that left an object alone, the UID is that of the object, which then does not delay the end of
-	// the withdrawal.
-	UID             types.UID
-	ResourceVersion string
-	Generation      int64
-	Hash            string
-	Digest          string // the digest asked for, if Applied is True
+	// CopyState is that of the member object after the call, if the call has seen it. Adopted and Digest, which is the one
+	// asked for, are set only if Applied is True. After a withdrawal that left an object alone, the UID is that of the
+	// object, which then does not delay the end of the withdrawal.
+	CopyState
 	// Newer is, with ReasonHubIsOlder, the mark of the copy and whether it was written for the same hub object.
 	Newer Newer
-	// Adopted is true if Applied is True and the copy was on the cluster before the hub took it over.
-	Adopted bool
 	// Orphaned is, with ReasonWithdrawn, the copy that the hub left on the cluster. Its ClusterID is set by the caller of
 	// Withdraw.
 	Orphaned *hubv1.OrphanedCopy
-	// HubGeneration is the generation of the hub object that the manifest was rendered from. Set by the caller of Apply.
-	HubGeneration int64
-	// HubRevision is the revision of the hub object from which the manifest was rendered; 0 for its newest state. Set by
-	// the caller of Apply.
-	HubRevision int64
-	// HubContent differs between contents of the hub object from which the manifest was rendered. It holds within this
-	// process only, and is needed because many kinds have no generation. Set by the caller of Apply.
-	HubContent uint64
+	// HubState is the state of the hub object from which the manifest was rendered. Set by the caller of Apply.
+	HubState
 
 	// Wrote is true if the member object was changed.
 	Wrote bool
@@ -233,6 +240,16 @@ type Outcome struct {
 
 	Retry Retry
 	After time.Duration // with RetryAfter
+}
+
+// HubState distinguishes the states of a hub object.
+type HubState struct {
+	HubGeneration int64
+	// HubRevision is 0 for the newest state.
+	HubRevision int64
+	// HubContent differs between contents. It holds within this process only, and is needed because many kinds have no
+	// generation.
+	HubContent uint64
 }
 
 // Newer describes a copy that a later state of the hub wrote than the caller of Apply or Withdraw knew.

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -15,17 +14,13 @@ import (
 // once for a spec, may be used by many decisions at a time, and remembers what it found of clusters that have a
 // Revision.
 type Compiled struct {
-	names, excludedNames []string
-	requirements         []requirement
-	expression           *condition
-	tolerations          []corev1.Toleration
-	evictAfter           *int64 // seconds; nil for never
+	selection
+	scoring
+	tolerations []corev1.Toleration
+	evictAfter  *int64 // seconds; nil for never
 
 	number      int // of clusters; 0 for as many as can
 	constraints []constraint
-	preferences []preference
-	capacity    int64 // weights of the built-in scores
-	objects     int64
 	groups      []group
 	rebalance   bool
 
@@ -39,13 +34,6 @@ type constraint struct {
 	anyway                            bool // it is a wish
 }
 
-// preference adds its weight to the score of the clusters that it selects.
-type preference struct {
-	weight       int64
-	requirements []requirement
-	expression   *condition
-}
-
 // group is an AffinityGroup.
 type group struct {
 	name         string
@@ -55,23 +43,13 @@ type group struct {
 
 // Compile reads the selectors and expressions of a spec. Its error says what cannot be read, and where.
 func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
-	s := spec.Clusters
-	c := &Compiled{names: s.Names, excludedNames: s.ExcludedNames, tolerations: s.Tolerations}
-	if len(s.Names) == 0 && s.LabelSelector == nil && s.Expression == "" {
-		// The CRD refuses this. Taken as "no cluster" it would withdraw the object everywhere.
-		return nil, errors.New("reading spec.clusters: neither names, labelSelector nor expression is set")
-	}
+	c := &Compiled{tolerations: spec.Clusters.Tolerations}
 	if after := spec.Failover.EvictAfterSeconds; after != nil {
 		c.evictAfter = ptr.To(int64(*after))
 	}
 	var err error
-	if c.requirements, err = requirements(s.LabelSelector); err != nil {
-		return nil, fmt.Errorf("reading spec.clusters.labelSelector%w", err)
-	}
-	if s.Expression != "" {
-		if c.expression, err = compileExpression(s.Expression); err != nil {
-			return nil, fmt.Errorf("reading spec.clusters.expression: %w", err)
-		}
+	if c.selection, err = readSelection(spec.Clusters); err != nil {
+		return nil, fmt.Errorf("reading spec.clusters%w", err)
 	}
 	if spec.Spread != nil {
 		if err := c.readSpread(spec.Spread); err != nil {
@@ -90,32 +68,12 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 			anyway: t.WhenUnsatisfiable == hubv1.ScheduleAnyway,
 		})
 	}
-	for i, p := range s.Preferences {
-		read := preference{weight: int64(p.Weight)}
-		var err error
-		if read.requirements, err = requirements(p.LabelSelector); err != nil {
-			return fmt.Errorf("preferences[%d].labelSelector%w", i, err)
-		}
-		if p.Expression != "" {
-			if read.expression, err = compileExpression(p.Expression); err != nil {
-				return fmt.Errorf("preferences[%d].expression: %w", i, err)
-			}
-		}
-		c.preferences = append(c.preferences, read)
-	}
-	for _, w := range s.Scores {
-		switch w.Name {
-		case hubv1.ScoreAvailableCapacity:
-			c.capacity = int64(w.Weight)
-		case hubv1.ScoreFewestObjects:
-			c.objects = int64(w.Weight)
-		default:
-			return fmt.Errorf("scores[%s]: there is no such score", w.Name)
-		}
+	var err error
+	if c.scoring, err = readScoring(s); err != nil {
+		return err
 	}
 	for i, g := range s.AffinityGroups {
 		read := group{name: g.Name, names: g.Names}
-		var err error
 		if read.requirements, err = requirements(g.LabelSelector); err != nil {
 			return fmt.Errorf("affinityGroups[%d].labelSelector%w", i, err)
 		}
@@ -130,9 +88,5 @@ func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 // ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that
 // it is Ready and serves the kind: its version, nodes and capacity, and its annotations.
 func (c *Compiled) ReadsFacts() bool {
-	reads := c.expression.readsFacts() || c.capacity != 0
-	for _, p := range c.preferences {
-		reads = reads || p.expression.readsFacts()
-	}
-	return reads
+	return c.expression.readsFacts() || c.scoring.readsFacts()
 }

@@ -22,12 +22,26 @@ type Cluster struct {
 	Annotations   map[string]string
 	Taints        []corev1.Taint // of its spec and its status
 	Unschedulable bool
-	Draining      bool // its objects are to go to other clusters
-	TakesAway     bool // its drain takes away what no other cluster can take
 	Ready         bool
+	Departure
+	Facts
+	// NamespaceAllowed says whether the cluster takes objects of this object's namespace.
+	NamespaceAllowed bool
+	// Objects is how many other objects the hub sends to the cluster.
+	Objects int
+}
+
+// Departure says whether objects are to leave a cluster.
+type Departure struct {
+	Draining  bool // its objects are to go to other clusters
+	TakesAway bool // its drain takes away what no other cluster can take
 	// Leaving is true once the MemberCluster has a deletionTimestamp; LeavePolicy is then what becomes of its objects.
 	Leaving     bool
 	LeavePolicy hubv1.RemovalPolicy
+}
+
+// Facts are what a cluster has answered.
+type Facts struct {
 	// Version is that of its API server, such as v1.36.3; empty if it is not known.
 	Version               string
 	Capacity, Allocatable corev1.ResourceList
@@ -36,10 +50,6 @@ type Cluster struct {
 	Served map[schema.GroupKind][]string
 	// ServedInFull is true if the cluster was asked, and what is not in Served it has not answered yet.
 	ServedInFull bool
-	// NamespaceAllowed says whether the cluster takes objects of this object's namespace.
-	NamespaceAllowed bool
-	// Objects is how many other objects the hub sends to the cluster.
-	Objects int
 }
 
 // Region of the cluster, empty if it is not known.
@@ -214,20 +224,13 @@ type contender struct {
 	held, evicting bool
 	// keep is true if it keeps the object for now, whatever speaks against it.
 	keep bool
-	// due says why the object is to leave a cluster that holds it, stays what keeps it there. evict is true if others take
-	// its place.
-	due, stays cause
-	evict      bool
-	// takenAway is true if a drain takes the object away although no other cluster takes its place.
-	takenAway bool
+	eviction
 	// unselected is true if a filter takes the object away.
 	unselected bool
 	// cause for which a filter or the spread left the cluster out.
 	cause cause
 	*findings
-	// parts and score of the findings, with the built-in scores.
-	parts []Part
-	score int64
+	tally     // of the findings, with the built-in scores
 	rank  int // in order of preference
 	// chosen is true if the cluster shall hold the object.
 	chosen bool
@@ -239,7 +242,7 @@ func (c *contender) open() bool { return c.cause.reason == "" }
 // pass asks the filters, in order, and is true unless one of them unselects the cluster.
 func (c *contender) pass(in *Input, t *Trace) bool {
 	c.findings = in.Placement.find(in, c.cluster)
-	c.parts, c.score = c.findings.parts, c.findings.score
+	c.tally = c.findings.tally
 	for i := range filters {
 		f := &filters[i]
 		r := c.causes[i]

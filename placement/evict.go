@@ -72,6 +72,15 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	return least
 }
 
+// eviction says whether the object is to leave a cluster that holds it.
+type eviction struct {
+	// due says why the object is to leave, stays what keeps it there. evict is true if others take its place.
+	due, stays cause
+	evict      bool
+	// takenAway is true if a drain takes the object away although no other cluster takes its place.
+	takenAway bool
+}
+
 // due says why an object is to leave a cluster that holds it for another one, as soon as one can take it.
 func due(in *Input, c *Cluster) cause {
 	if c.Draining {

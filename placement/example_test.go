@@ -23,7 +23,7 @@ func Example() {
 	serves := map[schema.GroupKind][]string{kind.GroupKind(): {kind.Version}}
 	cluster := func(name, tier string) placement.Cluster {
 		labels := map[string]string{"tier": tier}
-		return placement.Cluster{Name: name, Labels: labels, Ready: true, Served: serves, NamespaceAllowed: true}
+		return placement.Cluster{Name: name, Labels: labels, Ready: true, NamespaceAllowed: true, Facts: placement.Facts{Served: serves}}
 	}
 	decision := placement.Decide(placement.Input{
 		Placement: compiled,

@@ -183,9 +183,10 @@ func (c exampleCluster) with(w exampleCluster) exampleCluster {
 
 func (c exampleCluster) cluster() Cluster {
 	out := Cluster{
-		Name: c.Name, Labels: map[string]string{}, Annotations: c.Annotations, Taints: c.Taints, Version: c.Version,
-		Unschedulable: c.Unschedulable, Ready: !c.Away && c.AwayFor == "", Leaving: c.Leaving, NamespaceAllowed: !c.Closed, Objects: c.Objects, Draining: c.Draining, TakesAway: c.Evict,
-		Nodes: hubv1.NodeSummary{Total: c.Nodes, Ready: c.Nodes},
+		Name: c.Name, Labels: map[string]string{}, Annotations: c.Annotations, Taints: c.Taints,
+		Unschedulable: c.Unschedulable, Ready: !c.Away && c.AwayFor == "", NamespaceAllowed: !c.Closed, Objects: c.Objects,
+		Departure: Departure{Draining: c.Draining, TakesAway: c.Evict, Leaving: c.Leaving},
+		Facts:     Facts{Version: c.Version, Nodes: hubv1.NodeSummary{Total: c.Nodes, Ready: c.Nodes}},
 	}
 	for k, v := range c.Labels {
 		out.Labels[k] = v

@@ -66,13 +66,18 @@ func genCluster(t *rapid.T, name string) Cluster {
 			"k": words.Draw(t, "label"), hubv1.RegionLabel: words.Draw(t, "region"), hubv1.ZoneLabel: words.Draw(t, "zone"),
 		},
 		Taints:        taints,
-		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: ready, Draining: !mostly.Draw(t, "kept"), TakesAway: rapid.Bool().Draw(t, "takes away"),
-		Leaving: !mostly.Draw(t, "stays"), NamespaceAllowed: mostly.Draw(t, "allowed"),
-		Version: rapid.SampledFrom([]string{"", "v1.30.1", "v1.36.0+k3s1", "odd"}).Draw(t, "version"),
-		Nodes:   hubv1.NodeSummary{Ready: rapid.Int32Range(-1, 3).Draw(t, "nodes")},
-		Served: rapid.SampledFrom([]map[schema.GroupKind][]string{
-			nil, nil, {widget.GroupKind(): {"v1"}}, {widget.GroupKind(): {"v1beta1"}}, {widget.GroupKind(): nil},
-		}).Draw(t, "served"),
+		Unschedulable: !mostly.Draw(t, "schedulable"), Ready: ready,
+		Departure: Departure{
+			Draining: !mostly.Draw(t, "kept"), TakesAway: rapid.Bool().Draw(t, "takes away"), Leaving: !mostly.Draw(t, "stays"),
+		},
+		NamespaceAllowed: mostly.Draw(t, "allowed"),
+		Facts: Facts{
+			Version: rapid.SampledFrom([]string{"", "v1.30.1", "v1.36.0+k3s1", "odd"}).Draw(t, "version"),
+			Nodes:   hubv1.NodeSummary{Ready: rapid.Int32Range(-1, 3).Draw(t, "nodes")},
+			Served: rapid.SampledFrom([]map[schema.GroupKind][]string{
+				nil, nil, {widget.GroupKind(): {"v1"}}, {widget.GroupKind(): {"v1beta1"}}, {widget.GroupKind(): nil},
+			}).Draw(t, "served"),
+		},
 		Objects: rapid.IntRange(-1, 5).Draw(t, "objects"),
 	}
 }

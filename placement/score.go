@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,17 +17,74 @@ type Part struct {
 	Note string
 }
 
+// scoring says by what clusters are preferred.
+type scoring struct {
+	preferences []preference
+	// capacity and objects are the weights of the built-in scores.
+	capacity, objects int64
+}
+
+// preference adds its weight to the score of the clusters that it selects.
+type preference struct {
+	weight       int64
+	requirements []requirement
+	expression   *condition
+}
+
+func readScoring(s *hubv1.SpreadPolicy) (scoring, error) {
+	var out scoring
+	for i, p := range s.Preferences {
+		read := preference{weight: int64(p.Weight)}
+		var err error
+		if read.requirements, err = requirements(p.LabelSelector); err != nil {
+			return out, fmt.Errorf("preferences[%d].labelSelector%w", i, err)
+		}
+		if p.Expression != "" {
+			if read.expression, err = compileExpression(p.Expression); err != nil {
+				return out, fmt.Errorf("preferences[%d].expression: %w", i, err)
+			}
+		}
+		out.preferences = append(out.preferences, read)
+	}
+	for _, w := range s.Scores {
+		switch w.Name {
+		case hubv1.ScoreAvailableCapacity:
+			out.capacity = int64(w.Weight)
+		case hubv1.ScoreFewestObjects:
+			out.objects = int64(w.Weight)
+		default:
+			return out, fmt.Errorf("scores[%s]: there is no such score", w.Name)
+		}
+	}
+	return out, nil
+}
+
+// readsFacts is true if scores depend on what changes of a cluster by itself.
+func (s *scoring) readsFacts() bool {
+	return s.capacity != 0 || slices.ContainsFunc(s.preferences, func(p preference) bool { return p.expression.readsFacts() })
+}
+
 // untoleratedWish is what a PreferNoSchedule taint that is not tolerated adds.
 const untoleratedWish = -100
 
 // findings are what depends on the placement and one cluster alone.
 type findings struct {
 	revision string
-	causes   []cause // by filter; zero for filters that are not remembered
-	parts    []Part  // of the score, but the built-in ones
-	score    int64
+	causes   []cause  // by filter; zero for filters that are not remembered
+	tally             // without the built-in scores
 	domains  []string // by constraint
 	groups   []bool   // whether it is in each
+}
+
+// tally is a score and its parts.
+type tally struct {
+	parts []Part
+	score int64
+}
+
+func (t *tally) add(p Part) {
+	t.parts = append(t.parts, p)
+	t.score += p.Score
 }
 
 // find looks at a cluster, or remembers what it found when the cluster was the same.
@@ -64,13 +122,11 @@ func (c *Compiled) prefer(f *findings, cl *Cluster) {
 		case holds:
 			part.Score = p.weight
 		}
-		f.parts = append(f.parts, part)
-		f.score += part.Score
+		f.add(part)
 	}
 	for _, t := range cl.Taints {
 		if _, yes := tolerance(c.tolerations, t); t.Effect == corev1.TaintEffectPreferNoSchedule && !yes {
-			f.parts = append(f.parts, Part{Name: "taint " + t.ToString(), Score: untoleratedWish})
-			f.score += untoleratedWish
+			f.add(Part{Name: "taint " + t.ToString(), Score: untoleratedWish})
 		}
 	}
 }
@@ -106,20 +162,18 @@ func (c *Compiled) builtIn(all []*contender) {
 		d.parts = d.parts[:len(d.parts):len(d.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2
-			d.add(string(hubv1.ScoreAvailableCapacity), c.capacity, share)
+			d.add(builtInPart(hubv1.ScoreAvailableCapacity, c.capacity, share))
 		}
 		if c.objects != 0 {
-			d.add(string(hubv1.ScoreFewestObjects), c.objects, 1-shareOf(float64(d.cluster.Objects), objects))
+			d.add(builtInPart(hubv1.ScoreFewestObjects, c.objects, 1-shareOf(float64(d.cluster.Objects), objects)))
 		}
 	}
 }
 
-// add in steps of a tenth, so that little changes move nothing.
-func (d *contender) add(name string, weight int64, share float64) {
+// builtInPart rounds to steps of a tenth, so that little changes move nothing.
+func builtInPart(name hubv1.ScoreName, weight int64, share float64) Part {
 	const steps = 10
-	part := Part{Name: name, Score: weight * int64(share*steps+1e-9) / steps}
-	d.parts = append(d.parts, part)
-	d.score += part.Score
+	return Part{Name: string(name), Score: weight * int64(share*steps+1e-9) / steps}
 }
 
 func shareOf(part, whole float64) float64 {

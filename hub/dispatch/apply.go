@@ -264,16 +264,17 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 	policy := r.policy().Apply
 	in := member.ApplyIntent{
 		Manifest: w.manifest, Owner: r.object.ObjectIdentity, OwnerUID: r.binding.BindingSpec().ObjectRef.UID, Digest: w.digest,
-		Confirmed: w.confirmed, Observed: w.observed, Unknown: w.unknown,
-		Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),
-		MemberOwned:     policy.MemberOwnedFields,
-		Adoption:        orDefault(policy.Adoption, hubv1.AdoptionNever),
-		FieldConflict:   orDefault(policy.FieldConflict, hubv1.FieldConflictTake),
-		CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
+		Known: member.Known{Confirmed: w.confirmed, Observed: w.observed, Unknown: w.unknown, Orphaned: r.leftHere(w)},
+		ApplySettings: member.ApplySettings{
+			Mode:            orDefault(policy.Mode, hubv1.ApplyEnforce),
+			MemberOwned:     policy.MemberOwnedFields,
+			Adoption:        orDefault(policy.Adoption, hubv1.AdoptionNever),
+			FieldConflict:   orDefault(policy.FieldConflict, hubv1.FieldConflictTake),
+			CreateNamespace: policy.CreateNamespace == nil || *policy.CreateNamespace,
+		},
 		NamespaceLabels: podSecurity(r.namespaceLabels),
 		KeepAway:        w.keepAway,
 		Source:          r.source,
-		Orphaned:        r.leftHere(w),
 	}
 	if w.confirmed != "" {
 		in.ConfirmedUID, in.Adopted = w.confirmedUID, w.adopted

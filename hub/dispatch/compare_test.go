@@ -81,9 +81,9 @@ func newRun(c member.Cluster, after time.Duration) *run {
 
 func TestCompare(t *testing.T) {
 	// The copy was last confirmed at version 20, with digest d and hash h.
-	last := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
+	last := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	copied := func(version, digest, hash string) *member.Observation {
-		return &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: version, Digest: digest, Hash: hash}
+		return &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: version, Digest: digest, Hash: hash}}
 	}
 	paused := copied("21", "d", "h")
 	paused.Paused = now.Add(time.Hour)
@@ -171,7 +171,7 @@ func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
 }
 
 func TestACopyThatKeepsBeingDeletedIsContested(t *testing.T) {
-	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h", Wrote: true}}
+	c := &fakeCluster{synced: true, answer: member.Outcome{Applied: metav1.ConditionTrue, CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Wrote: true}}
 	r := newRun(c, 0)
 	for range fightRounds + 1 { // the first one is no correction
 		if o := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, c.applies > 0); o.Applied != metav1.ConditionTrue {

@@ -66,7 +66,7 @@ func (a *adopting) Apply(_ context.Context, in member.ApplyIntent) member.Outcom
 	if in.Adopting != "" {
 		a.told = append(a.told, in)
 	}
-	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Adopted: true}
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, CopyState: member.CopyState{Adopted: true}}
 }
 
 // Get implements member.Fleet.

@@ -38,7 +38,7 @@ func TestADigestDoesNotSeeWhatIsLeftToTheMember(t *testing.T) {
 }
 
 func TestANoteHoldsWhileNothingChanges(t *testing.T) {
-	seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
+	seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 	w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d", noteReason: hubv1.ReasonAutoscaled, note: "left"}}
 	if o, known, _ := r.compare(w); !known || o.Reason != hubv1.ReasonAutoscaled || o.Message != "left" || o.Applied != metav1.ConditionTrue {
@@ -51,7 +51,7 @@ func TestANoteHoldsWhileNothingChanges(t *testing.T) {
 }
 
 func TestAFightIsToldUntilItIsOver(t *testing.T) {
-	seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
+	seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 	r.rendering = &rendering{}
 	for range fightRounds {
@@ -73,7 +73,7 @@ func TestAPlacementThatOnlyReportsNeverWithdraws(t *testing.T) {
 	p := &hubv1.Placement{}
 	p.Spec.Apply.Mode = hubv1.ApplyReportOnly
 	for name, seen := range map[string]*member.Observation{
-		"nothing that is watched": nil, "a copy": {Owner: object, OwnerUID: "hub", UID: types.UID("u"), ResourceVersion: "20"},
+		"nothing that is watched": nil, "a copy": {Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: types.UID("u"), ResourceVersion: "20"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(&fakeCluster{seen: seen, synced: true}, 0) // its Withdraw would panic

@@ -160,9 +160,9 @@ func (p *packed) unpack() record {
 	return record{
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
-			UID: p.uid, ResourceVersion: p.resourceVersion, Hash: p.hash, Digest: p.digest,
-			Generation: p.generation, HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent,
-			Last: p.seen, Orphaned: p.orphaned, Adopted: c.adopted,
+			CopyState: member.CopyState{UID: p.uid, ResourceVersion: p.resourceVersion, Generation: p.generation, Digest: p.digest, Hash: p.hash, Adopted: c.adopted},
+			HubState:  member.HubState{HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent},
+			Last:      p.seen, Orphaned: p.orphaned,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
 	}

@@ -17,8 +17,10 @@ func TestARecordIsPackedWhole(t *testing.T) {
 	t.Parallel()
 	want := record{
 		last: member.Outcome{
-			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m", UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h",
-			Digest: "d", HubGeneration: 3, HubRevision: 9, HubContent: 4, Last: &member.Observation{Name: "n"}, Adopted: true, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
+			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m",
+			CopyState: member.CopyState{UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h", Digest: "d", Adopted: true},
+			HubState:  member.HubState{HubGeneration: 3, HubRevision: 9, HubContent: 4},
+			Last:      &member.Observation{Name: "n"}, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
 		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},
 		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true,
@@ -44,8 +46,8 @@ func TestARecordIsPackedWhole(t *testing.T) {
 }
 
 func TestOurOwnWriteThatComesBackChangesNothing(t *testing.T) {
-	last := member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}
-	seen := member.Observation{UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}
+	last := member.Outcome{Applied: metav1.ConditionTrue, CopyState: member.CopyState{UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}}
+	seen := member.Observation{CopyState: member.CopyState{UID: "u", ResourceVersion: "7", Hash: "h", Digest: "d"}}
 	tests := map[string]struct {
 		last func(*member.Outcome)
 		seen func(*member.Observation)

@@ -76,7 +76,7 @@ func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	if row == nil || row.Digest != w.digest {
 		return nil, false
 	}
-	o := &member.Observation{Health: row.Health}
+	o := &member.Observation{Assessment: member.Assessment{Health: row.Health}}
 	if row.Observed != nil {
 		o.Observed = row.Observed.Raw
 	}

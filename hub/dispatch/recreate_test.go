@@ -56,7 +56,7 @@ func (c *keeping) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 func TestACopyThatVanished(t *testing.T) {
 	job := gvk("batch", "Job")
 	complete := []byte(`{"conditions":[{"status":"True","type":"Complete"}],"succeeded":1}`)
-	held := member.Outcome{Applied: metav1.ConditionTrue, UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}
+	held := member.Outcome{Applied: metav1.ConditionTrue, CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}}
 	row := func(reason string, observed []byte) *hubv1.ClusterRow {
 		r := &hubv1.ClusterRow{Name: "eu", UID: "u", Digest: "d", Hash: "h", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Reason: reason}
 		if observed != nil {
@@ -117,7 +117,7 @@ func TestACopyThatVanished(t *testing.T) {
 				r.queue.gate = newGate("eu", 1, r.queue.opts.Clock)
 				t.Cleanup(r.queue.gate.ShutDown)
 				d := &Dispatcher{queues: map[string]*queue{"eu": r.queue}}
-				d.Vanished("eu", r.key, member.Observation{GVK: job, UID: "u", Digest: "d", Observed: tc.vanished, Health: hubv1.HealthProgressing, Deleting: true})
+				d.Vanished("eu", r.key, member.Observation{GVK: job, CopyState: member.CopyState{UID: "u", Digest: "d"}, Observed: tc.vanished, Assessment: member.Assessment{Health: hubv1.HealthProgressing}, Deleting: true})
 			}
 			o := r.writeUnlessGone(t.Context(), w, true)
 			if tc.want == "" {

@@ -103,7 +103,7 @@ func TestACopyThatIsNewerIsReadBeforeItIsWritten(t *testing.T) {
 		"one of a higher generation is not":                              {"6;11-b", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := &member.Observation{Owner: object, OwnerUID: "hub", UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h", Source: source.ParseMark(test.mark)}
+			seen := &member.Observation{Owner: object, OwnerUID: "hub", CopyState: member.CopyState{UID: "u", ResourceVersion: "20", Digest: "d", Hash: "h"}, Source: source.ParseMark(test.mark)}
 			r := newRun(&fakeCluster{seen: seen, synced: true}, 0)
 			r.queue.opts.Epochs = fakeEpochs{cached: epochsOf(t, "10-a 11-b")}
 			r.setSource(&metav1.ObjectMeta{Generation: 5})

@@ -47,7 +47,7 @@ func deletedEverywhere(b *hubv1.ResourceBinding) {
 }
 
 func TestAWithdrawalKnowsWhatTheWatchShows(t *testing.T) {
-	shown := &member.Observation{UID: "copy", ResourceVersion: "7", Hash: "h"}
+	shown := &member.Observation{CopyState: member.CopyState{UID: "copy", ResourceVersion: "7", Hash: "h"}}
 	tests := map[string]struct {
 		found, synced bool
 		want          *member.Observation

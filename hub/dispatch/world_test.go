@@ -252,7 +252,7 @@ func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Ou
 	if m.copies == nil {
 		m.copies = map[string]member.Observation{}
 	}
-	m.copies[name] = member.Observation{Owner: in.Owner, OwnerUID: in.OwnerUID, UID: o.UID, ResourceVersion: o.ResourceVersion, Hash: "h", Digest: in.Digest}
+	m.copies[name] = member.Observation{Owner: in.Owner, OwnerUID: in.OwnerUID, CopyState: member.CopyState{UID: o.UID, ResourceVersion: o.ResourceVersion, Hash: "h", Digest: in.Digest}}
 	m.order = append(m.order, name)
 	if m.ahead != nil {
 		m.ahead(m.copies[name])

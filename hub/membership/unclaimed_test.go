@@ -51,7 +51,7 @@ func (b boundNames) Get(_ context.Context, key client.ObjectKey, out client.Obje
 func copied(name string) member.Observation {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Machine"}
 	return member.Observation{
-		GVK: gvk, Namespace: "shop", Name: name, Hash: "h",
+		GVK: gvk, Namespace: "shop", Name: name, CopyState: member.CopyState{Hash: "h"},
 		Owner: hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "shop", Name: name},
 	}
 }

@@ -25,7 +25,7 @@ func TestAdoptNeedsItsVerbAndTheRightToChangeTheHubObject(t *testing.T) {
 	for _, m := range w.members {
 		m.preview = member.Preview{Before: theirs, After: configMap("blue"), Unadopted: true}
 	}
-	w.adopts = member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Adopted: true}
+	w.adopts = member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, CopyState: member.CopyState{Adopted: true}}
 	update := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update"}}}
 	look := memberview.AdoptRequest{Object: w.object("ConfigMap", "settings"), Adoption: hubv1.AdoptionIfNoDiff}
 	take := look

@@ -10,7 +10,7 @@ import (
 )
 
 func appliedAt(generation int64) member.Outcome {
-	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubGeneration: generation, HubContent: uint64(generation), Digest: "d"}
+	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubState: member.HubState{HubGeneration: generation, HubContent: uint64(generation)}, CopyState: member.CopyState{Digest: "d"}}
 }
 
 func refusedBy(reason string) member.Outcome {

@@ -192,8 +192,9 @@ func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
 
 func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 	return member.Outcome{
-		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member", ResourceVersion: "1", Hash: "hash",
-		Digest: fmt.Sprint("digest-", o.GetGeneration()), HubGeneration: o.GetGeneration(), HubContent: uint64(o.GetGeneration()),
+		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied,
+		CopyState: member.CopyState{UID: "member", ResourceVersion: "1", Hash: "hash", Digest: fmt.Sprint("digest-", o.GetGeneration())},
+		HubState:  member.HubState{HubGeneration: o.GetGeneration(), HubContent: uint64(o.GetGeneration())},
 	}
 }
 
@@ -206,8 +207,10 @@ func (w *world) observe(o *unstructured.Unstructured, cluster string, health hub
 
 func (w *world) show(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	seen := member.Observation{
-		GVK: w.gvk, Namespace: w.namespace, Name: o.GetName(), UID: "member", ResourceVersion: "1", Owner: w.id(o.GetName()),
-		OwnerUID: o.GetUID(), Digest: fmt.Sprint("digest-", o.GetGeneration()), Hash: "hash", Health: health, ObservedGeneration: -1,
+		GVK: w.gvk, Namespace: w.namespace, Name: o.GetName(),
+		CopyState: member.CopyState{UID: "member", ResourceVersion: "1", Digest: fmt.Sprint("digest-", o.GetGeneration()), Hash: "hash"},
+		Owner:     w.id(o.GetName()),
+		OwnerUID:  o.GetUID(), Assessment: member.Assessment{Health: health}, ObservedGeneration: -1,
 	}
 	if observed != "" {
 		seen.Observed = []byte(observed)

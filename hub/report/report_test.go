@@ -345,7 +345,7 @@ func TestAWithdrawalIsReported(t *testing.T) {
 		}
 	})
 	w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
-	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, UID: "member"})
+	w.record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "member"}})
 	w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonWithdrawn })
 	w.eventually("the event", func() (bool, string) {
 		told := w.events.told()
@@ -380,7 +380,8 @@ func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
 			w.change(func(b *hubv1.ResourceBinding) { decide(b, o.GetUID()) })
 			w.until("the row of b to say what is due", func(s *hubv1.BindingStatus) bool { return s.Row("b").Reason == hubv1.ReasonDeleting })
 			w.record("b", member.Outcome{
-				Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Message: "Widget web was left alone", UID: "member", ResourceVersion: "7",
+				Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Message: "Widget web was left alone",
+				CopyState: member.CopyState{UID: "member", ResourceVersion: "7"},
 			})
 			w.until("the row of b to say that it is done", func(s *hubv1.BindingStatus) bool {
 				row := s.Row("b")

@@ -141,7 +141,7 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 		row := s.Row("b")
 		return row != nil && row.Reason == hubv1.ReasonWithdrawn
 	}
-	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, UID: "member"})
+	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "member"}})
 	w.until("the confirmation", withdrawn)
 
 	// Another decision, which the leader takes up first.

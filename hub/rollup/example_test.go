@@ -22,8 +22,8 @@ func Example() {
 	heard := func(status string) rollup.Fact {
 		return rollup.Fact{
 			Connected: true, Synced: true,
-			Outcome:     &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubGeneration: 1},
-			Observation: &member.Observation{ObservedGeneration: -1, Observed: []byte(status), Health: hubv1.HealthHealthy},
+			Outcome:     &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, HubState: member.HubState{HubGeneration: 1}},
+			Observation: &member.Observation{ObservedGeneration: -1, Observed: []byte(status), Assessment: member.Assessment{Health: hubv1.HealthHealthy}},
 		}
 	}
 	status, rows := rollup.Status(hubv1.BindingStatus{}, rollup.Input{

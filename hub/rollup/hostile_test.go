@@ -44,14 +44,16 @@ func oddStatus(t *rapid.T) []byte {
 func oddFact(t *rapid.T) Fact {
 	text := func(what string) string { return oddText.Draw(t, what) }
 	seen := &member.Observation{
-		Namespace: text("namespace"), Name: text("name"), UID: types.UID(text("uid")), ResourceVersion: text("version"), Generation: rapid.Int64().Draw(t, "generation"),
-		OwnerUID: "hub-uid", Digest: text("digest"), Hash: text("hash"), Health: hubv1.HealthDegraded, HealthReason: text("healthReason"), HealthMessage: text("healthMessage"),
+		Namespace: text("namespace"), Name: text("name"),
+		CopyState: member.CopyState{UID: types.UID(text("uid")), ResourceVersion: text("version"), Generation: rapid.Int64().Draw(t, "generation"), Digest: text("digest"), Hash: text("hash")},
+		OwnerUID:  "hub-uid", Assessment: member.Assessment{Health: hubv1.HealthDegraded, HealthReason: text("healthReason"), HealthMessage: text("healthMessage")},
 		Observed: oddStatus(t), ObservedGeneration: rapid.Int64().Draw(t, "observedGeneration"),
 	}
 	out := &member.Outcome{
-		Applied: verdicts.Draw(t, "applied"), Reason: text("reason"), Message: text("message"), UID: types.UID(text("uid")), ResourceVersion: text("version"),
-		Hash: text("hash"), Digest: text("digest"), HubGeneration: 3,
-		Drifted: []member.FieldDrift{{Path: text("path"), Manager: text("manager")}}, Last: seen,
+		Applied: verdicts.Draw(t, "applied"), Reason: text("reason"), Message: text("message"),
+		CopyState: member.CopyState{UID: types.UID(text("uid")), ResourceVersion: text("version"), Hash: text("hash"), Digest: text("digest")},
+		HubState:  member.HubState{HubGeneration: 3},
+		Drifted:   []member.FieldDrift{{Path: text("path"), Manager: text("manager")}}, Last: seen,
 	}
 	if rapid.Bool().Draw(t, "confirmed") {
 		out.Digest = seen.Digest

@@ -21,7 +21,7 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 		return &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, Orphaned: left}
 	}
 	applied := func(uid types.UID) *member.Outcome {
-		return &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: uid, Digest: "d", HubGeneration: 7}
+		return &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, CopyState: member.CopyState{UID: uid, Digest: "d"}, HubState: member.HubState{HubGeneration: 7}}
 	}
 	leaves := hubv1.BindingTarget{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: "NotSelected", UID: hubObject, Policy: hubv1.RemovalOrphan}}
 	stays := hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}
@@ -39,7 +39,7 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 		"another copy of the cluster replaces it": {before: []hubv1.OrphanedCopy{{ClusterID: cluster, UID: "u0"}, other}, row: held(), target: leaves, outcome: withdrawn(&entry), want: []hubv1.OrphanedCopy{other, entry}},
 		"a copy that is held again goes":          {before: []hubv1.OrphanedCopy{entry, other}, target: stays, outcome: applied(uid), want: []hubv1.OrphanedCopy{other}},
 		"another copy that is held leaves it":     {before: []hubv1.OrphanedCopy{entry}, target: stays, outcome: applied("u9"), want: []hubv1.OrphanedCopy{entry}},
-		"a write that failed leaves it":           {before: []hubv1.OrphanedCopy{entry}, target: stays, outcome: &member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFieldConflict, UID: uid}, want: []hubv1.OrphanedCopy{entry}},
+		"a write that failed leaves it":           {before: []hubv1.OrphanedCopy{entry}, target: stays, outcome: &member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFieldConflict, CopyState: member.CopyState{UID: uid}}, want: []hubv1.OrphanedCopy{entry}},
 		"a cluster of another replica adds none":  {row: held(), target: leaves, outcome: withdrawn(&entry), elsewhere: true},
 		"a cluster without an ID adds none":       {row: held(), target: leaves, outcome: withdrawn(&hubv1.OrphanedCopy{UID: uid})},
 		"a UID that is no UID adds none":          {row: held(), target: leaves, outcome: withdrawn(&hubv1.OrphanedCopy{ClusterID: cluster, UID: types.UID(strings.Repeat("x", maxID+1))})},
@@ -92,7 +92,9 @@ func TestTheRowRemembersThatACopyWasAdopted(t *testing.T) {
 	in := Input{Targets: []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}}, BindingGeneration: 1, ObjectUID: hubObject, HubGeneration: 7, Now: noon}
 	say := func(adopted bool, reason string, applied metav1.ConditionStatus) {
 		in.Facts = map[string]Fact{"a": {Connected: true, Synced: true, Outcome: &member.Outcome{
-			Applied: applied, Reason: reason, UID: "u1", Digest: "d", HubGeneration: 7, Adopted: adopted,
+			Applied: applied, Reason: reason,
+			CopyState: member.CopyState{UID: "u1", Digest: "d", Adopted: adopted},
+			HubState:  member.HubState{HubGeneration: 7},
 		}}}
 	}
 	say(true, hubv1.ReasonApplied, metav1.ConditionTrue)

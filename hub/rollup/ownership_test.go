@@ -13,7 +13,7 @@ import (
 
 func TestRowOfACopyThatIsOnlyCompared(t *testing.T) {
 	inSync := func() *member.Outcome {
-		return &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonInSync, Message: "no value", UID: "member-1", ResourceVersion: "100", HubGeneration: 7, HubContent: 77}
+		return &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonInSync, Message: "no value", CopyState: member.CopyState{UID: "member-1", ResourceVersion: "100"}, HubState: member.HubState{HubGeneration: 7, HubContent: 77}}
 	}
 	want := func(edit func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 		row := held()

@@ -36,7 +36,9 @@ func held(edits ...func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 
 func confirmed(edits ...func(*member.Outcome)) *member.Outcome {
 	o := &member.Outcome{
-		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: "member-1", ResourceVersion: "100", Hash: "77ab", Digest: "9c1f", HubGeneration: 7, HubContent: 77,
+		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied,
+		CopyState: member.CopyState{UID: "member-1", ResourceVersion: "100", Hash: "77ab", Digest: "9c1f"},
+		HubState:  member.HubState{HubGeneration: 7, HubContent: 77},
 	}
 	for _, e := range edits {
 		e(o)
@@ -46,7 +48,10 @@ func confirmed(edits ...func(*member.Outcome)) *member.Outcome {
 
 func seen(edits ...func(*member.Observation)) *member.Observation {
 	o := &member.Observation{
-		UID: "member-1", ResourceVersion: "100", OwnerUID: hubObject, Digest: "9c1f", Hash: "77ab", Health: hubv1.HealthHealthy, Observed: []byte(`{"replicas":3}`),
+		CopyState:  member.CopyState{UID: "member-1", ResourceVersion: "100", Digest: "9c1f", Hash: "77ab"},
+		OwnerUID:   hubObject,
+		Assessment: member.Assessment{Health: hubv1.HealthHealthy},
+		Observed:   []byte(`{"replicas":3}`),
 	}
 	for _, e := range edits {
 		e(o)
@@ -269,12 +274,12 @@ func TestRow(t *testing.T) {
 		},
 		"an object that was seen and left alone counts as withdrawn, also when it changes": {
 			previous: held(), target: shallLose,
-			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, UID: seen().UID, ResourceVersion: "7"}},
+			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: seen().UID, ResourceVersion: "7"}}},
 			want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn},
 		},
 		"a copy that came after the object which was left alone does not": {
 			previous: held(), target: shallLose,
-			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, UID: "earlier"}},
+			fact: &Fact{Connected: true, Synced: true, Observation: seen(), Outcome: &member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "earlier"}}},
 			want: held(func(r *hubv1.ClusterRow) {
 				r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionFalse, hubv1.HealthProgressing, hubv1.ReasonDeleting, "the withdrawal (Delete) is pending: NotSelected"
 			}),
@@ -542,14 +547,17 @@ func TestStatusIsStableAndHonest(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "outcome") {
 				f.Outcome = &member.Outcome{
-					Applied: statuses.Draw(t, "applied"), Reason: reasons.Draw(t, "reason"), ResourceVersion: versions.Draw(t, "rv"),
-					Digest: digests.Draw(t, "digest"), HubGeneration: rapid.Int64Range(6, 8).Draw(t, "generation"), Message: rapid.String().Draw(t, "message"),
+					Applied: statuses.Draw(t, "applied"), Reason: reasons.Draw(t, "reason"),
+					CopyState: member.CopyState{ResourceVersion: versions.Draw(t, "rv"), Digest: digests.Draw(t, "digest")},
+					HubState:  member.HubState{HubGeneration: rapid.Int64Range(6, 8).Draw(t, "generation")},
+					Message:   rapid.String().Draw(t, "message"),
 				}
 			}
 			if rapid.Bool().Draw(t, "observation") {
 				f.Observation = &member.Observation{
-					ResourceVersion: versions.Draw(t, "seen rv"), OwnerUID: owners.Draw(t, "owner"), Digest: digests.Draw(t, "seen digest"),
-					Deleting: rapid.Bool().Draw(t, "deleting"), Health: rapid.SampledFrom([]hubv1.Health{"", "Healthy", "Degraded"}).Draw(t, "health"),
+					CopyState: member.CopyState{ResourceVersion: versions.Draw(t, "seen rv"), Digest: digests.Draw(t, "seen digest")},
+					OwnerUID:  owners.Draw(t, "owner"),
+					Deleting:  rapid.Bool().Draw(t, "deleting"), Assessment: member.Assessment{Health: rapid.SampledFrom([]hubv1.Health{"", "Healthy", "Degraded"}).Draw(t, "health")},
 				}
 			}
 			in.Facts[target.Name] = f

@@ -17,7 +17,7 @@ func TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart(t *testing.T) {
 	ended := []byte(`{"conditions":[{"status":"True","type":"Failed"}]}`)
 	completed := confirmed(func(o *member.Outcome) {
 		o.Reason, o.ResourceVersion = hubv1.ReasonCompleted, ""
-		o.Last = &member.Observation{Health: hubv1.HealthDegraded, Observed: ended}
+		o.Last = &member.Observation{Assessment: member.Assessment{Health: hubv1.HealthDegraded}, Observed: ended}
 	})
 	stays := confirmed(func(o *member.Outcome) {
 		o.Applied, o.Reason, o.ResourceVersion = metav1.ConditionFalse, hubv1.ReasonNotRecreated, ""

@@ -29,8 +29,8 @@ func TestFirstApplyMarksTheObject(t *testing.T) {
 	live := w.get()
 	hash, _ := content.Hash(nil, live)
 	want := member.Outcome{
-		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true, Digest: "d1", Hash: hash,
-		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: 1,
+		Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true,
+		CopyState: member.CopyState{Digest: "d1", Hash: hash, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: 1},
 	}
 	if diff := cmp.Diff(want, out, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)

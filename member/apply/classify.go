@@ -158,7 +158,7 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 // later waits for as long as the server asked.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	out.Retry, out.After = member.RetryAfter, time.Duration(min(max(seconds, 1), 300))*time.Second
+	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)
 	return out
 }
 

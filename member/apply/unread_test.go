@@ -28,8 +28,9 @@ func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.Withdr
 	}
 	annotations := live.GetAnnotations()
 	o := member.Observation{
-		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Deleting: live.GetDeletionTimestamp() != nil,
-		Source: source.ParseMark(annotations[hubv1.SourceAnnotation]), Adopted: annotations[hubv1.AdoptedAnnotation] == "true",
+		CopyState: member.CopyState{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Adopted: annotations[hubv1.AdoptedAnnotation] == "true"},
+		Deleting:  live.GetDeletionTimestamp() != nil,
+		Source:    source.ParseMark(annotations[hubv1.SourceAnnotation]),
 	}
 	if owner, uid, err := hubv1.ParseOwner(annotations[hubv1.OwnerAnnotation]); err == nil {
 		o.Owner, o.OwnerUID = owner, uid

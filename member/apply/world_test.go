@@ -211,7 +211,7 @@ func (w *world) intent(fields map[string]any, digest string) member.ApplyIntent 
 func (w *world) intentOf(manifest *unstructured.Unstructured, digest string) member.ApplyIntent {
 	return member.ApplyIntent{
 		Manifest: manifest, Owner: identity(manifest), OwnerUID: ownerUID, Digest: digest,
-		Adoption: hubv1.AdoptionNever, FieldConflict: hubv1.FieldConflictTake,
+		ApplySettings: member.ApplySettings{Adoption: hubv1.AdoptionNever, FieldConflict: hubv1.FieldConflictTake},
 	}
 }
 

@@ -30,6 +30,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
+// probeInterval is the default of Options.ProbeInterval.
+const probeInterval = 10 * time.Second
+
 // Options of a Provider.
 type Options struct {
 	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
@@ -72,7 +75,7 @@ type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
 func New(options Options) *Provider {
-	defaultTo(&options.ProbeInterval, 10*time.Second)
+	defaultTo(&options.ProbeInterval, probeInterval)
 	defaultTo(&options.ProbeTimeout, 5*time.Second)
 	defaultTo(&options.FactsInterval, time.Minute)
 	return &Provider{options: options, links: map[string]*link{}, ending: map[string]*link{}}

@@ -13,76 +13,33 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// want is the last input of Ensure.
-type want struct {
-	to         member.Connection
-	fault      *fault // then to is empty
-	expectedID string
-}
-
-func (w want) equal(other want) bool {
-	if (w.fault == nil) != (other.fault == nil) || (w.fault != nil && *w.fault != *other.fault) {
-		return false
-	}
-	return w.to == other.to && w.expectedID == other.expectedID
-}
-
 // link is the connection to one cluster, as the rest of the hub sees it. Only its goroutine, run, talks to the cluster,
 // without a lock.
 type link struct {
 	name    string
 	options Options
 	changed func(cluster string)
-	wake    chan struct{} // one token: want has changed
 	done    chan struct{} // closed after run
+	orders
 
 	// Guarded by the provider's mutex, before run.
 	before *link
 	cancel context.CancelFunc
 
-	mu        sync.Mutex
-	want      want
-	interrupt context.CancelFunc // ends the attempt under way, if there is one
-	state     member.LinkState
-	engaged   *engagement // nil while there is none to use
-	looks     int         // how often somebody asked to look which kinds are served
+	mu      sync.Mutex
+	state   member.LinkState
+	engaged *engagement // nil while there is none to use
 }
 
 func newLink(name string, options Options, changed func(string)) *link {
 	return &link{
 		name: name, options: options, changed: changed,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		orders: orders{wake: make(chan struct{}, 1)}, done: make(chan struct{}),
 		state: member.LinkState{
 			Ready: metav1.ConditionUnknown, Reason: hubv1.ReasonConnecting, Message: underWay,
 			Credentials: metav1.ConditionUnknown, CredentialsReason: hubv1.ReasonConnecting, CredentialsMessage: underWay,
 		},
 	}
-}
-
-// setWant interrupts an attempt for an earlier input.
-func (l *link) setWant(w want) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if w.equal(l.want) {
-		return
-	}
-	l.want = w
-	if l.interrupt != nil {
-		l.interrupt()
-	}
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// begin returns the current input, and a context that ends when the input changes.
-func (l *link) begin(ctx context.Context) (context.Context, context.CancelFunc, want) {
-	ctx, cancel := context.WithCancel(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.interrupt = cancel
-	return ctx, cancel, l.want
 }
 
 func (l *link) currentState() member.LinkState {
@@ -127,7 +84,7 @@ func (l *link) setEngaged(e *engagement) {
 
 // run keeps the link until ctx ends.
 func (l *link) run(ctx context.Context, engage Engage) {
-	r := &runner{link: l, engaging: engage, facts: make(chan factsRead, 1), served: make(chan servedRead, 1), larger: make(chan struct{}, 1)}
+	r := newRunner(l, engage)
 	defer r.end()
 	for {
 		timer := time.NewTimer(r.step(ctx))
@@ -151,9 +108,9 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 			return true
 		case <-r.larger:
 			r.report()
-		case read := <-r.facts:
+		case read := <-r.facts.reads:
 			r.takeFacts(read)
-		case read := <-r.served:
+		case read := <-r.served.reads:
 			r.takeServed(read)
 			return true
 		}

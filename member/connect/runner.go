@@ -37,11 +37,6 @@ func (a *attempts) succeeded(interval time.Duration) {
 	*a = attempts{due: time.Now().Add(jittered(interval))}
 }
 
-type factsRead struct {
-	facts member.Facts
-	err   error
-}
-
 // runner is the state machine of one link. Its fields belong to the link's goroutine.
 //
 //	nothing in use -- candidate delivers --> in use -- another kubeconfig --> in use, candidate beside it
@@ -51,26 +46,31 @@ type runner struct {
 	link     *link
 	engaging Engage
 
-	want      want
-	candidate attempts // to connect to want.to, while it is not in use
-	probes    attempts // of the session in use
-
+	wanted    wanted
 	inUse     *session    // nil until a candidate has delivered
 	engaged   *engagement // nil if and only if inUse is
-	knownID   string      // of the first cluster that delivered
+	probes    attempts    // of the session in use
 	ready     bool
-	lastHeard time.Time // when a watch of that cluster last delivered
-	creds     judgement // the last one on the credentials that are wanted; zero if there is none
+	lastHeard time.Time // when a watch of the cluster last delivered
 
-	latest   member.Facts
-	facts    chan factsRead
-	factsDue time.Time
-	reading  bool
-	served   chan servedRead
-	looks    []time.Time // when to ask which kinds are served, in order
-	looking  bool
-	readers  sync.WaitGroup
-	larger   chan struct{} // an answer was larger than it may be
+	facts   factsReader // latest.ClusterID is that of the last cluster that delivered
+	served  discovery
+	readers sync.WaitGroup
+	larger  chan struct{} // an answer was larger than it may be
+}
+
+// wanted is the newest input with what became of it.
+type wanted struct {
+	want
+	tries attempts  // to connect, while it is not in use
+	creds judgement // the last one on its credentials; zero if there is none
+}
+
+func newRunner(l *link, engage Engage) *runner {
+	return &runner{
+		link: l, engaging: engage, facts: factsReader{reads: make(chan factsRead, 1)},
+		served: discovery{reads: make(chan servedRead, 1)}, larger: make(chan struct{}, 1),
+	}
 }
 
 // end closes all connections and ends all goroutines.
@@ -81,13 +81,13 @@ func (r *runner) end() {
 
 // step does the work that is due and returns the time until the next work.
 func (r *runner) step(ctx context.Context) time.Duration {
-	attempt, cancel, wanted := r.link.begin(ctx)
+	attempt, cancel, newest := r.link.begin(ctx)
 	defer cancel()
-	if !wanted.equal(r.want) {
-		r.want = wanted
-		r.candidate, r.probes.due = attempts{}, time.Time{}
+	if !newest.equal(r.wanted.want) {
+		r.wanted.want = newest
+		r.wanted.tries, r.probes.due = attempts{}, time.Time{}
 	}
-	if r.pending() && !time.Now().Before(r.candidate.due) {
+	if r.pending() && !time.Now().Before(r.wanted.tries.due) {
 		r.tryCandidate(ctx, attempt)
 	}
 	if attempt.Err() == nil && r.inUse != nil && !time.Now().Before(r.probes.due) {
@@ -99,7 +99,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	r.report()
 	r.readFacts(ctx)
 	if times := r.link.takeLooks(); times > 0 {
-		r.lookSoon(times)
+		r.served.soon(times)
 	}
 	r.readServed(ctx)
 	return r.untilDue()
@@ -107,7 +107,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 
 // pending is true while the newest kubeconfig is not in use.
 func (r *runner) pending() bool {
-	return r.want.fault == nil && (r.inUse == nil || r.inUse.to != r.want.to)
+	return r.wanted.fault == nil && (r.inUse == nil || r.inUse.to != r.wanted.to)
 }
 
 func (r *runner) untilDue() time.Duration {
@@ -118,15 +118,15 @@ func (r *runner) untilDue() time.Duration {
 		}
 	}
 	if r.pending() {
-		earlier(r.candidate.due)
+		earlier(r.wanted.tries.due)
 	}
 	if r.inUse != nil {
 		earlier(r.probes.due)
-		if r.ready && !r.reading {
-			earlier(r.factsDue)
+		if r.ready && !r.facts.reading {
+			earlier(r.facts.due)
 		}
-		if r.ready && !r.looking && len(r.looks) > 0 {
-			earlier(r.looks[0])
+		if at, planned := r.served.next(); r.ready && planned {
+			earlier(at)
 		}
 	}
 	return time.Until(next)
@@ -134,7 +134,7 @@ func (r *runner) untilDue() time.Duration {
 
 // tryCandidate opens a connection by the newest kubeconfig, beside the one in use.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
-	s, err := openSession(r.want.to, r.inUse, r.link.options.Proxy)
+	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
 		r.candidateFailed(verdict{reason: hubv1.ReasonKubeconfigInvalid, message: err.Error()})
 		return
@@ -167,7 +167,7 @@ func (r *runner) discard(s *session) {
 // verdictOn judges a probe. Events of other watches since the last probe count as heard, unless another cluster may
 // have sent them.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
-	expected := cmp.Or(r.want.expectedID, r.knownID)
+	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {
 	case err != nil:
 		v, bad = judge(err, to, r.link.options.ProbeTimeout), true
@@ -190,9 +190,9 @@ func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdic
 }
 
 func (r *runner) candidateFailed(v verdict) {
-	r.candidate.failed(v)
-	r.creds = judgement{metav1.ConditionUnknown, v.reason, v.message}
-	r.judgeCredentials(v)
+	r.wanted.tries.failed(v)
+	r.wanted.creds = judgement{metav1.ConditionUnknown, v.reason, v.message}
+	r.wanted.judgeCredentials(v)
 	if v.reason == hubv1.ReasonIdentityChanged {
 		r.hangUp()
 	}
@@ -209,11 +209,11 @@ func (r *runner) use(ctx context.Context, s *session, l *line, id string) error 
 	if before := r.inUse; before != nil && before.pool != s.pool {
 		before.pool.drain()
 	}
-	r.inUse, r.knownID, r.latest.ClusterID = s, id, id
-	r.candidate = attempts{}
+	r.inUse, r.facts.latest.ClusterID = s, id
+	r.wanted.tries = attempts{}
 	r.succeeded()
-	r.factsDue = time.Time{}
-	r.lookSoon(1)
+	r.facts.due = time.Time{}
+	r.served.soon(1)
 	return nil
 }
 
@@ -268,11 +268,11 @@ func (r *runner) probeInUse(attempt context.Context) {
 		r.probes.due = time.Now().Add(max(v.retryAfter, min(time.Second, r.link.options.ProbeInterval)))
 	}
 	if !r.pending() {
-		r.judgeCredentials(v)
+		r.wanted.judgeCredentials(v)
 	}
 	if v.reason == hubv1.ReasonIdentityChanged {
 		r.hangUp()
-		r.candidate.failed(v)
+		r.wanted.tries.failed(v)
 	}
 }
 
@@ -280,16 +280,18 @@ func (r *runner) succeeded() {
 	r.ready = true
 	r.probes.succeeded(r.link.options.ProbeInterval)
 	if !r.pending() {
-		r.creds = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}
+		r.wanted.creds = credentialsTaken
 	}
 }
 
 // judgeCredentials keeps the last judgement if the cluster did not check the credentials.
-func (r *runner) judgeCredentials(v verdict) {
+func (w *wanted) judgeCredentials(v verdict) {
 	switch v.credentials {
 	case metav1.ConditionTrue:
-		r.creds = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}
+		w.creds = credentialsTaken
 	case metav1.ConditionFalse:
-		r.creds = judgement{metav1.ConditionFalse, v.reason, v.message}
+		w.creds = judgement{metav1.ConditionFalse, v.reason, v.message}
 	}
 }
+
+var credentialsTaken = judgement{metav1.ConditionTrue, hubv1.ReasonCredentialsTaken, "the cluster takes the credentials of the kubeconfig"}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -19,12 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// A cluster is asked which kinds it serves when its link comes up, by Look and by LookAgain, and else every 10 minutes.
-// Discovery shows a changed definition late, so LookAgain asks several times.
-var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
-
 const (
-	looksSeldom      = 10 * time.Minute
 	versionsPerGroup = 16
 	maxVersions      = 1000      // of a group, of which the first are kept
 	maxGroup         = 256 << 10 // bytes
@@ -32,94 +26,6 @@ const (
 	maxResource      = 64 << 10  // bytes
 	maxVersionBytes  = 16 << 20  // of the resources of a group and version
 )
-
-// Look asks every cluster soon which kinds it serves, because the wanted kinds changed.
-func (p *Provider) Look() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, l := range p.links {
-		l.askToLook(1)
-	}
-}
-
-// LookAgain asks a cluster soon which kinds it serves, and again a little later, because one of its definitions
-// changed.
-func (p *Provider) LookAgain(cluster string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if l := p.links[cluster]; l != nil {
-		l.askToLook(len(looksAgain))
-	}
-}
-
-func (l *link) askToLook(times int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.looks = max(l.looks, times)
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (l *link) takeLooks() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	asked := l.looks
-	l.looks = 0
-	return asked
-}
-
-type servedRead struct {
-	served map[schema.GroupKind][]string
-	err    error
-}
-
-// lookSoon plans when to ask, in addition to the plans for the next seconds.
-func (r *runner) lookSoon(times int) {
-	now := time.Now()
-	last := now.Add(looksAgain[len(looksAgain)-1])
-	r.looks = slices.DeleteFunc(r.looks, func(t time.Time) bool { return t.After(last) })
-	for _, after := range looksAgain[:times] {
-		r.looks = append(r.looks, now.Add(after))
-	}
-	slices.SortFunc(r.looks, time.Time.Compare)
-}
-
-// readServed starts discovery if it is due. A cluster whose discovery fails stays ready.
-func (r *runner) readServed(ctx context.Context) {
-	if !r.ready || r.looking || r.link.options.kinds == nil || len(r.looks) == 0 || time.Now().Before(r.looks[0]) {
-		return
-	}
-	now, kinds := time.Now(), r.link.options.kinds()
-	r.looks = slices.DeleteFunc(r.looks, func(t time.Time) bool { return !t.After(now) })
-	if kinds == nil {
-		return
-	}
-	r.looking = true
-	l, server, known := r.engaged.line, r.inUse.to.Server, r.latest.Served
-	r.readers.Go(func() {
-		served, err := readServed(ctx, l, server, kinds, known)
-		r.served <- servedRead{served, err}
-	})
-}
-
-func (r *runner) takeServed(read servedRead) {
-	r.looking = false
-	pause := looksSeldom
-	if read.err != nil {
-		pause = retryFacts
-		r.link.options.Logger.V(1).Info("Which kinds a member cluster serves could not be read", "cluster", r.link.name, "reason", read.err.Error())
-	}
-	if len(r.looks) == 0 {
-		r.looks = append(r.looks, time.Now().Add(jittered(pause)))
-	}
-	if r.inUse == nil { // it turned out to be another cluster meanwhile
-		return
-	}
-	r.latest.Served = read.served
-	r.report()
-}
 
 // readServed returns the versions at which the cluster serves the kinds, the preferred one first, and none for a kind
 // that it does not serve. For a group that cannot be read, it returns the earlier versions.

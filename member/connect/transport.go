@@ -20,12 +20,11 @@ import (
 )
 
 const (
-	requestTimeout = answer.Timeout // of a get or a write
-	dialTimeout    = 5 * time.Second
-	headerTimeout  = 60 * time.Second // of a watch or list: until the answer starts
-	idleTimeout    = 30 * time.Second // more than the time between two probes; a connection that was closed is remembered for as long
-	drainTime      = requestTimeout + 5*time.Second
-	largeFor       = 10 * time.Minute // how long a MemberCluster says that an answer was too large
+	requestTimeout = answer.Timeout    // of a get or a write
+	peerTimeout    = 5 * time.Second   // until the other side takes a connection, or answers a ping
+	idleTimeout    = 3 * probeInterval // a connection that was closed is remembered for as long
+	drainTime      = requestTimeout + peerTimeout
+	largeFor       = looksSeldom // how long a MemberCluster says that an answer was too large; discovery is read as seldom
 )
 
 var (
@@ -62,27 +61,26 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	p := &pool{dialer: to.Dial, conns: map[net.Conn]struct{}{}}
 	if p.dialer == nil {
 		p.dialer = &net.Dialer{
-			Timeout:         dialTimeout,
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+			Timeout:         peerTimeout,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeInterval, Interval: peerTimeout, Count: 3},
 		}
 	} else {
 		proxy = nil // the dialer knows the way
 	}
 	p.requests, p.watches = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
-	p.watches.ResponseHeaderTimeout = headerTimeout
 	return p, nil
 }
 
-// transport notices within 15 s that the other side is gone, even without a packet: it pings an idle connection, and
-// closes it with all its streams if no answer comes.
+// transport notices within 15 s that the other side is gone, even without a packet: it pings an idle connection as
+// often as a cluster is probed, and closes it with all its streams if no answer comes.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  proxy,
 		DialContext:            p.dial,
 		TLSClientConfig:        config,
-		TLSHandshakeTimeout:    dialTimeout,
+		TLSHandshakeTimeout:    peerTimeout,
 		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: probeInterval, PingTimeout: peerTimeout},
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,

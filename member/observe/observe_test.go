@@ -241,10 +241,11 @@ func TestObservationsFollowTheObject(t *testing.T) {
 	w.until("the state", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.states > 0 })
 	o, found, synced := w.observer.Observation(widget, w.key())
 	want := member.Observation{
-		GVK: widget, Namespace: w.ns, Name: "web", UID: first.GetUID(), ResourceVersion: first.GetResourceVersion(), Generation: 1,
-		Owner:    hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"},
-		OwnerUID: ownerUID, Digest: "d1", Hash: o.Hash,
-		Health: hubv1.HealthProgressing, HealthReason: "StatusMissing", HealthMessage: o.HealthMessage, ObservedGeneration: -1,
+		GVK: widget, Namespace: w.ns, Name: "web",
+		CopyState:  member.CopyState{UID: first.GetUID(), ResourceVersion: first.GetResourceVersion(), Generation: 1, Digest: "d1", Hash: o.Hash},
+		Owner:      hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"},
+		OwnerUID:   ownerUID,
+		Assessment: member.Assessment{Health: hubv1.HealthProgressing, HealthReason: "StatusMissing", HealthMessage: o.HealthMessage}, ObservedGeneration: -1,
 	}
 	if diff := cmp.Diff(want, o); diff != "" || !found || !synced || o.Hash == "" {
 		t.Errorf("found %v, synced %v, %s", found, synced, diff)

@@ -37,11 +37,17 @@ type record struct {
 	resourceVersion    string
 	generation         int64
 	observedGeneration int64
-	ownerUID           types.UID
-	sourceGeneration   int64
-	digest, hash       string
-	message            string // about the health
-	observed           []byte
+	marks
+	hash     string
+	message  string // about the health
+	observed []byte
+}
+
+// marks are the values of our annotations that few objects share.
+type marks struct {
+	ownerUID         types.UID
+	sourceGeneration int64
+	digest           string
 }
 
 // common has the values that many objects of a member share. It is held once for all of them.
@@ -81,27 +87,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 		generation: u.GetGeneration(), observedGeneration: health.ObservedGeneration(u),
 	}
 	c := common{gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), deleting: u.GetDeletionTimestamp() != nil, settings: settings}
-	annotation := annotations(u)
-	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
-		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
-			c.owner, r.ownerUID = id, types.UID(strings.Clone(string(uid))) // not a part of a long text
-			if id.Name == r.name {
-				c.owner.Name = ""
-			}
-		}
-	}
-	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
-		r.digest = strings.Clone(digest)
-	}
-	c.adopted = annotation(hubv1.AdoptedAnnotation) == "true"
-	mark := source.ParseMark(annotation(hubv1.SourceAnnotation))
-	mark.Epoch.Random = strings.Clone(mark.Epoch.Random)
-	r.sourceGeneration, c.epoch = mark.Generation, mark.Epoch
-	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
-		if t, err := time.Parse(time.RFC3339, pause); err == nil {
-			c.paused = t
-		}
-	}
+	r.marks = c.readMarks(u)
 	r.hash, _ = content.Hash(key, u)
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
@@ -112,7 +98,33 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	return r
 }
 
-// annotations reads our four annotations one by one, because the accessor of the object copies all.
+// readMarks reads our annotations. It sets the values that many objects share, and returns the others.
+func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
+	annotation := annotations(u)
+	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
+		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
+			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid))) // not a part of a long text
+			if id.Name == u.GetName() {
+				c.owner.Name = ""
+			}
+		}
+	}
+	if digest := annotation(hubv1.DigestAnnotation); len(digest) <= longestDigest {
+		m.digest = strings.Clone(digest)
+	}
+	c.adopted = annotation(hubv1.AdoptedAnnotation) == "true"
+	mark := source.ParseMark(annotation(hubv1.SourceAnnotation))
+	mark.Epoch.Random = strings.Clone(mark.Epoch.Random)
+	m.sourceGeneration, c.epoch = mark.Generation, mark.Epoch
+	if pause := annotation(hubv1.PauseAnnotation); pause != "" {
+		if t, err := time.Parse(time.RFC3339, pause); err == nil {
+			c.paused = t
+		}
+	}
+	return m
+}
+
+// annotations reads our annotations one by one, because the accessor of the object copies all.
 func annotations(u *unstructured.Unstructured) (annotation func(name string) string) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	all, _ := metadata["annotations"].(map[string]any)
@@ -126,12 +138,14 @@ func annotations(u *unstructured.Unstructured) (annotation func(name string) str
 func (r *record) observation() member.Observation {
 	c := r.common.Value()
 	o := member.Observation{
-		GVK: c.gvk, Namespace: c.namespace, Name: r.name,
-		UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Deleting: c.deleting,
-		Owner: c.owner, OwnerUID: r.ownerUID, Digest: r.digest, Hash: r.hash, Paused: c.paused, Adopted: c.adopted,
-		Source: source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
-		Health: c.health, HealthReason: c.reason, HealthMessage: r.message,
-		Observed: r.observed, ObservedGeneration: r.observedGeneration,
+		GVK: c.gvk, Namespace: c.namespace, Name: r.name, Deleting: c.deleting,
+		CopyState: member.CopyState{
+			UID: r.uid, ResourceVersion: r.resourceVersion, Generation: r.generation, Digest: r.digest, Hash: r.hash, Adopted: c.adopted,
+		},
+		Owner: c.owner, OwnerUID: r.ownerUID, Paused: c.paused,
+		Source:     source.Mark{Generation: r.sourceGeneration, Epoch: c.epoch},
+		Assessment: member.Assessment{Health: c.health, HealthReason: c.reason, HealthMessage: r.message},
+		Observed:   r.observed, ObservedGeneration: r.observedGeneration,
 	}
 	if o.Owner.Kind != "" && o.Owner.Name == "" {
 		o.Owner.Name = r.name

@@ -26,6 +26,8 @@ const (
 // element is the part of a schema of OpenAPI that is read.
 type element struct {
 	bounds
+	combined
+	extensions
 
 	Ref        string              `json:"$ref"`
 	Type       any                 `json:"type"`
@@ -33,18 +35,29 @@ type element struct {
 	Required   []string            `json:"required"`
 	Additional *additional         `json:"additionalProperties"`
 	Items      *element            `json:"items"`
-	AllOf      []*element          `json:"allOf"`
-	AnyOf      []*element          `json:"anyOf"`
-	OneOf      []*element          `json:"oneOf"`
-	Not        *element            `json:"not"`
 	Default    json.RawMessage     `json:"default"`
 	Enum       []json.RawMessage   `json:"enum"`
 	Pattern    string              `json:"pattern"`
-	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
-	Embedded   bool                `json:"x-kubernetes-embedded-resource"`
-	Either     bool                `json:"x-kubernetes-int-or-string"`
-	ListType   string              `json:"x-kubernetes-list-type"`
-	ListKeys   []string            `json:"x-kubernetes-list-map-keys"`
+}
+
+// combined are the parts of a schema that combine other schemas.
+type combined struct {
+	AllOf []*element `json:"allOf"`
+	AnyOf []*element `json:"anyOf"`
+	OneOf []*element `json:"oneOf"`
+	Not   *element   `json:"not"`
+}
+
+// branches are the schemas that may declare fields of the value.
+func (c *combined) branches() []*element { return slices.Concat(c.AllOf, c.AnyOf, c.OneOf) }
+
+// extensions are those of Kubernetes.
+type extensions struct {
+	Preserve bool     `json:"x-kubernetes-preserve-unknown-fields"`
+	Embedded bool     `json:"x-kubernetes-embedded-resource"`
+	Either   bool     `json:"x-kubernetes-int-or-string"`
+	ListType string   `json:"x-kubernetes-list-type"`
+	ListKeys []string `json:"x-kubernetes-list-map-keys"`
 }
 
 // additional is a value of additionalProperties: a schema, or true or false.
@@ -190,7 +203,7 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 	}
 	// A schema is closed only if its type is object.
 	s.open = alternative || e.Preserve || e.Type != "object"
-	for _, other := range slices.Concat(e.AllOf, e.AnyOf, e.OneOf) {
+	for _, other := range e.branches() {
 		if other == nil {
 			continue
 		}
@@ -232,7 +245,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 	if b := e.bounds; b != (bounds{}) {
 		r.bounds = &b // not a part of e, which would stay in memory
 	}
-	if len(e.AllOf)+len(e.AnyOf)+len(e.OneOf) > 0 || e.Not != nil {
+	if len(e.branches()) > 0 || e.Not != nil {
 		r.others = &others{all: p.list(e.AllOf, depth), any: p.list(e.AnyOf, depth), one: p.list(e.OneOf, depth)}
 		if e.Not != nil {
 			r.others.not = p.read(e.Not, depth+1, true)

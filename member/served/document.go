@@ -23,9 +23,10 @@ const (
 	schemaFor = 10 * time.Minute
 	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
 	trustedFor = 10 * time.Second
-	// For this time, the hub remembers that a schema is not available.
-	unpublishedFor = 5 * time.Second
-	unreadableFor  = time.Minute
+	// Within this time, a server publishes the schema of a new definition. An answer without a schema holds as long.
+	publishLag = 5 * time.Second
+	// For this time, the hub does not ask again for a schema that could not be read.
+	unreadableFor = time.Minute
 )
 
 // largestDocument is that of a group and version: the core group's has less than 2 MiB.
@@ -83,7 +84,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	case errors.Is(err, errUnchanged):
 		d.holds = schemaFor
 	case errors.Is(err, errUnpublished), errors.Is(err, openapi.ErrNoSchema):
-		d.schema, d.etag, d.holds = nil, "", unpublishedFor
+		d.schema, d.etag, d.holds = nil, "", publishLag
 	case err != nil:
 		d.holds = unreadableFor // with the schema that is known, if there is one
 	default:

@@ -15,9 +15,7 @@ import (
 )
 
 const (
-	// A definition that is younger than freshFor may not have published its schema yet.
-	freshFor = 5 * time.Second
-	// publishWithin is how long its schema is awaited: without it, the server would drop unknown fields silently.
+	// publishWithin is how long a new schema is awaited: without it, the server would drop unknown fields silently.
 	publishWithin = 3 * time.Second
 	publishPoll   = 250 * time.Millisecond
 )
@@ -116,7 +114,7 @@ func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *ope
 func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return time.Since(k.known(gvk).changed) < freshFor
+	return time.Since(k.known(gvk).changed) < publishLag
 }
 
 // mayHaveCome reports whether the definition may have gained an unknown field since the last request, and then
@@ -145,10 +143,6 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 	return k.schemaOf(ctx, gvk)
 }
 
-// waitForDefinition is the time between two requests for a kind that is not served, while a watch would show its
-// definition. A kind of an aggregated API server has no definition.
-const waitForDefinition = 5 * time.Minute
-
 // LearnFrom invalidates the answers that the outcome of a write contradicts, and returns the outcome with the time of
 // the next try.
 func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
@@ -161,7 +155,7 @@ func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.
 		k.mu.Unlock()
 	case o.Reason != hubv1.ReasonKindNotServed || o.Applied != metav1.ConditionFalse || isBuiltIn(gvk.Group):
 	case k.Watched(gvk.Group):
-		o.Retry, o.After = member.RetryAfter, waitForDefinition
+		o.Retry, o.After = member.RetryAfter, missingForWatched
 	case k.unwatchable():
 		o.Message += "; the hub may not watch definitions there and asks again within a minute"
 	}

@@ -91,8 +91,8 @@ type Resource struct {
 }
 
 const (
-	// How long the answer holds that a kind is not served. It holds long if a watch would show the definition. A kind of
-	// an aggregated API server has none.
+	// How long the answer holds that a kind is not served. It holds long if a watch would show the definition, and then a
+	// write is tried again as seldom. A kind of an aggregated API server has no definition.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
 	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event ends that

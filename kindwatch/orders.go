@@ -1,0 +1,100 @@
+package kindwatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// errRestart is the cause by which Restart ends an attempt.
+var errRestart = errors.New("restart asked for")
+
+// orders are what callers ask of the goroutine of a kind.
+type orders struct {
+	reread chan *unstructured.Unstructured // objects that were read once more
+
+	mu        sync.Mutex
+	interrupt context.CancelCauseFunc // ends the attempt under way
+	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
+	relists, listedFor int
+	// toFind is true from Find until the kind was resolved once more, moved from then until it was listed.
+	toFind, moved bool
+}
+
+// begin returns the context of an attempt, which ends with restart.
+func (o *orders) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, interrupt := context.WithCancelCause(parent)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.interrupt = interrupt
+	return ctx, interrupt
+}
+
+func (o *orders) restart() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.interrupt != nil {
+		o.interrupt(errRestart)
+	}
+}
+
+// relist makes the next attempt list, at once.
+func (o *orders) relist() {
+	o.mu.Lock()
+	o.relists++
+	o.mu.Unlock()
+	o.restart()
+}
+
+// find makes the next attempt resolve and list, at once.
+func (o *orders) find() {
+	o.mu.Lock()
+	o.toFind = true
+	o.mu.Unlock()
+	o.relist()
+}
+
+func (o *orders) isToFind() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.toFind
+}
+
+// found notes that the kind was resolved.
+func (o *orders) found() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.toFind, o.moved = false, o.moved || o.toFind
+}
+
+func (o *orders) toRelist() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.relists != o.listedFor
+}
+
+// asked is the number of Relist calls so far.
+func (o *orders) asked() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.relists
+}
+
+// listed notes a list that began after so many Relist calls. It is true if one of them came after the list before.
+func (o *orders) listed(relists int) (anew bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	anew = o.listedFor != relists
+	o.listedFor = relists
+	return anew
+}
+
+// delivered notes that the handler has got the list. It is true if that is the first list since the kind moved.
+func (o *orders) delivered() (moved bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	moved, o.moved = o.moved, false
+	return moved
+}
