@@ -129,10 +129,7 @@ func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {
 		return 0
 	}
-	r.mu.Lock()
-	last := r.capacityWritten[run.cluster.Name]
-	r.mu.Unlock()
-	wait := capacityInterval - time.Since(last)
+	wait := capacityInterval - time.Since(r.records.of(run.cluster.Name).capacityWritten)
 	if wait <= 0 {
 		return 0
 	}

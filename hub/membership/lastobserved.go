@@ -40,10 +40,8 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 // observedDue is when status.lastObservedTime may be written alone. A replica that took the cluster over knows the last
 // write by the status only.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.observedWritten[c.Name]
-	if said := c.Status.LastObservedTime; !known && said != nil {
+	last := r.records.of(c.Name).observedWritten
+	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
 		last = said.Time
 	}
 	return last.Add(observedEvery)
