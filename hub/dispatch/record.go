@@ -117,13 +117,18 @@ type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
 	resourceVersion, hash, digest string
-	generation, hubGeneration     int64
-	hubRevision                   int64
-	hubContent                    uint64
+	generation                    int64
+	origin                        origin
 	confirmedAt                   time.Time
 	seen                          *member.Observation
 	orphaned                      *hubv1.OrphanedCopy
 	withdrawn                     *hubv1.Absence
+}
+
+// origin says from which state of the hub object the manifest was rendered; see member.Outcome.
+type origin struct {
+	generation, revision int64
+	content              uint64
 }
 
 // common is the part of a record that is equal for many copies. It is kept once for all of them.
@@ -146,7 +151,7 @@ func (r record) pack() *packed {
 			withdrawing: r.withdrawing, adopted: o.Adopted,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
-		generation: o.Generation, hubGeneration: o.HubGeneration, hubRevision: o.HubRevision, hubContent: o.HubContent,
+		generation: o.Generation, origin: origin{o.HubGeneration, o.HubRevision, o.HubContent},
 		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
 	}
 }
@@ -161,7 +166,7 @@ func (p *packed) unpack() record {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			UID: p.uid, ResourceVersion: p.resourceVersion, Hash: p.hash, Digest: p.digest,
-			Generation: p.generation, HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent,
+			Generation: p.generation, HubGeneration: p.origin.generation, HubRevision: p.origin.revision, HubContent: p.origin.content,
 			Last: p.seen, Orphaned: p.orphaned, Adopted: c.adopted,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,
