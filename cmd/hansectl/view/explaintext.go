@@ -78,14 +78,14 @@ func (e Explanation) subject() string {
 }
 
 // unplaced are the clusters that the placement selects and that do not get the object, unless it chooses among them.
-func (e Explanation) unplaced() []string {
-	if len(e.Spread) > 0 {
+func (c Choice) unplaced() []string {
+	if len(c.Spread) > 0 {
 		return nil
 	}
 	var out []string
-	for _, c := range e.Clusters {
-		if c.Result == Rejected && keptAway[c.Reason] != "" {
-			out = append(out, c.Cluster+" "+keptAway[c.Reason])
+	for _, e := range c.Clusters {
+		if e.Result == Rejected && keptAway[e.Reason] != "" {
+			out = append(out, e.Cluster+" "+keptAway[e.Reason])
 		}
 	}
 	return out
