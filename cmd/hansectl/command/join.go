@@ -74,7 +74,7 @@ name to replace the token; labels and what else you name are then changed, the r
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token. The hub renews it after two thirds of that.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
 	f.BoolVar(&j.wait, "wait", true, "Wait until the member is Ready.")
-	f.DurationVar(&j.timeout, "timeout", time.Minute, "How long to wait.")
+	f.DurationVar(&j.timeout, "timeout", takenUpWithin, "How long to wait.")
 	return cmd
 }
 
