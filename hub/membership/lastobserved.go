@@ -14,7 +14,7 @@ import (
 
 // observedEvery is the least time between two writes of MemberCluster.status.lastObservedTime alone. With the time
 // between two probes, the value is never as old as hubv1.ObservedWithin.
-const observedEvery = 30 * time.Second
+const observedEvery = hubv1.ObservedWithin / 2
 
 // setLastObserved sets status.lastObservedTime if the status is written anyway, or if the time is due. It is the last
 // step, because it has to know whether an earlier one changed the status.

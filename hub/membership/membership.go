@@ -41,6 +41,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -185,7 +186,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = r.writeStatus(ctx, run)
 	}
 	if apierrors.IsConflict(err) { // another client has written: decide again on its version
-		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
