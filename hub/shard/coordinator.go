@@ -75,8 +75,7 @@ type Coordinator struct {
 }
 
 const (
-	requestTimeout = 4 * time.Second
-	longestSeat    = 40
+	longestSeat = 40
 	// leaveWithin is how long the Lease's deletion may take at the end.
 	leaveWithin = 2 * time.Second
 )
