@@ -34,9 +34,8 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-// renewedWithin is how long no hub may renew or take a Lease that has run out, before none runs. A hub that runs renews
-// it every 0.75 s, and one that stands by tries every 2 s. The user's clock is not the hub's: so a Lease that looks that
-// old is watched for as long again.
+// renewedWithin is how long a Lease may have run out before no hub runs: a hub that stands by tries every 2 s.
+// A Lease that looks that old is watched for as long again, because the user's clock is not the hub's.
 const renewedWithin = 2 * time.Second
 
 // warnOfSilence says if no hub keeps up to date what a command is about to show.
