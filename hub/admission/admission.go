@@ -53,7 +53,7 @@ const (
 	// reviewWithin is how long a review may take: the API server waits for 10 s.
 	reviewWithin = 8 * time.Second
 	// renderWithin is the part of reviewWithin for rendering objects.
-	renderWithin = 4 * time.Second
+	renderWithin = reviewWithin / 2
 	// atOnce is the number of reviews at a time: at most ofAuthor of one author, and ofNamespace of policies of one
 	// namespace. Other reviews wait.
 	atOnce      = 4

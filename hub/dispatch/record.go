@@ -117,9 +117,8 @@ type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
 	resourceVersion, hash, digest string
-	generation, hubGeneration     int64
-	hubRevision                   int64
-	hubContent                    uint64
+	generation                    int64
+	rendered                      member.HubState // from which the manifest was rendered
 	confirmedAt                   time.Time
 	seen                          *member.Observation
 	orphaned                      *hubv1.OrphanedCopy
@@ -146,7 +145,7 @@ func (r record) pack() *packed {
 			withdrawing: r.withdrawing, adopted: o.Adopted,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
-		generation: o.Generation, hubGeneration: o.HubGeneration, hubRevision: o.HubRevision, hubContent: o.HubContent,
+		generation: o.Generation, rendered: o.HubState,
 		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
 	}
 }
@@ -161,7 +160,7 @@ func (p *packed) unpack() record {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			CopyState: member.CopyState{UID: p.uid, ResourceVersion: p.resourceVersion, Generation: p.generation, Digest: p.digest, Hash: p.hash, Adopted: c.adopted},
-			HubState:  member.HubState{HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent},
+			HubState:  p.rendered,
 			Last:      p.seen, Orphaned: p.orphaned,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,

@@ -18,14 +18,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 )
 
 const (
-	awaitTimeout = 5 * time.Second // of one request
-	awaitEvery   = time.Second
-	awaitTells   = 10 * time.Second
+	awaitEvery = time.Second
+	awaitTells = 10 * time.Second
 	// awaitYes is how long a refusal of the server is not final: a server that has just started has not read its roles and
 	// definitions yet.
 	awaitYes = 30 * time.Second
@@ -48,7 +48,7 @@ func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, err
 // await returns an error once the server has refused for as long as yes.
 func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
-	config.Timeout = awaitTimeout
+	config.Timeout = answer.Timeout
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return f, fmt.Errorf("making the client that waits for the hub: %w", err)

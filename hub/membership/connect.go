@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// capacityInterval is the least time between two writes of nodes and capacity alone.
-const capacityInterval = time.Minute
+// figuresEvery is how often nothing but figures in the status change: nodes, capacity and unclaimed copies.
+const figuresEvery = time.Minute
 
 // readKubeconfig sets Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes credentials
 // does not want them to be used. A failed read changes nothing.
@@ -129,10 +129,7 @@ func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {
 		return 0
 	}
-	r.mu.Lock()
-	last := r.capacityWritten[run.cluster.Name]
-	r.mu.Unlock()
-	wait := capacityInterval - time.Since(last)
+	wait := figuresEvery - time.Since(r.records.of(run.cluster.Name).capacityWritten)
 	if wait <= 0 {
 		return 0
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 const (
 	// errandsAtOnce bounds the requests to members at a time: after a long outage of the hub many tokens may be due.
-	errandsAtOnce  = 4
-	errandTimeout  = 20 * time.Second
+	errandsAtOnce = 4
+	// errandTimeout is for the two requests of a renewal, which makes a Secret and a token.
+	errandTimeout  = 2 * pace.AnswerWithin
 	errandFirstTry = 5 * time.Second // the pause after the first failure; it doubles
 	errandLastTry  = 5 * time.Minute
 )

@@ -14,7 +14,7 @@ import (
 
 // observedEvery is the least time between two writes of MemberCluster.status.lastObservedTime alone. With the time
 // between two probes, the value is never as old as hubv1.ObservedWithin.
-const observedEvery = 30 * time.Second
+const observedEvery = hubv1.ObservedWithin / 2
 
 // setLastObserved sets status.lastObservedTime if the status is written anyway, or if the time is due. It is the last
 // step, because it has to know whether an earlier one changed the status.
@@ -40,10 +40,8 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 // observedDue is when status.lastObservedTime may be written alone. A replica that took the cluster over knows the last
 // write by the status only.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.observedWritten[c.Name]
-	if said := c.Status.LastObservedTime; !known && said != nil {
+	last := r.records.of(c.Name).observedWritten
+	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
 		last = said.Time
 	}
 	return last.Add(observedEvery)

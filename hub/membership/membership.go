@@ -19,7 +19,6 @@ package membership
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +41,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -67,15 +67,10 @@ type Reconciler struct {
 	tokens  func(cluster string) (Tokens, error)
 	events  events.EventRecorder // nil: no events
 	errands *errands
+	records records
 	now     func() time.Time
 
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
-
-	mu sync.Mutex
-	// refused are the MemberClusters whose cluster another one holds, so that they are not dialled again and again.
-	refused map[string]refused
-	// capacityWritten and observedWritten are when a cluster's capacity was last written, and when it was last observed.
-	capacityWritten, observedWritten map[string]time.Time
 }
 
 // New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not
@@ -83,7 +78,6 @@ type Reconciler struct {
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
-		refused: map[string]refused{}, capacityWritten: map[string]time.Time{}, observedWritten: map[string]time.Time{},
 		unclaimed: func(string) (int, bool) { return 0, false },
 	}
 	r.errands = newErrands(func() time.Time { return r.now() }, r.Wake)
@@ -192,7 +186,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = r.writeStatus(ctx, run)
 	}
 	if apierrors.IsConflict(err) { // another client has written: decide again on its version
-		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -245,23 +239,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 	for _, n := range changes(run.before.Status.Conditions, run.cluster.Status.Conditions, r.now()) {
 		r.tell(run.cluster, n.kind, n.reason, "Connect", n.note)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !sameCapacity(run.before.Status, run.cluster.Status) {
-		r.capacityWritten[run.cluster.Name] = time.Now()
-	}
-	if !run.before.Status.LastObservedTime.Equal(run.cluster.Status.LastObservedTime) {
-		r.observedWritten[run.cluster.Name] = time.Now()
-	}
+	r.records.change(run.cluster.Name, func(written *record) {
+		if !sameCapacity(run.before.Status, run.cluster.Status) {
+			written.capacityWritten = time.Now()
+		}
+		if !run.before.Status.LastObservedTime.Equal(run.cluster.Status.LastObservedTime) {
+			written.observedWritten = time.Now()
+		}
+	})
 	return nil
 }
 
 func (r *Reconciler) forget(cluster string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.refused, cluster)
-	delete(r.capacityWritten, cluster)
-	delete(r.observedWritten, cluster)
+	r.records.forget(cluster)
 	r.errands.forget(cluster)
 	credentialsExpiry.DeleteLabelValues(cluster)
 }

@@ -134,9 +134,7 @@ func TestCapacityIsWrittenOnceAMinute(t *testing.T) {
 	more.Facts.Capacity, more.Facts.Nodes = cpus("16"), hubv1.NodeSummary{Total: 4, Ready: 4}
 	s.unchanged("capacity that was written just now", func() { links.become(s.name, more) })
 
-	reconciler.mu.Lock()
-	reconciler.capacityWritten[s.name] = time.Now().Add(-2 * time.Minute)
-	reconciler.mu.Unlock()
+	reconciler.records.change(s.name, func(written *record) { written.capacityWritten = time.Now().Add(-2 * time.Minute) })
 	reconciler.Wake(s.name)
 	s.eventually("the new capacity", func() string { return cmp.Diff(cpus("16"), s.get().Status.Capacity) })
 }

@@ -12,13 +12,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// refused is the cluster that a MemberCluster found behind its kubeconfig although another MemberCluster holds it. It
-// is not in the status: a clusterID there never changes, and this MemberCluster may get another kubeconfig.
-type refused struct {
-	clusterID  string
-	kubeconfig [sha256.Size]byte
-}
-
 // rivals are the other MemberClusters of the same cluster. They wake when one of them changes.
 func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster, ok := o.(*hubv1.MemberCluster)
@@ -29,24 +22,12 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 		if c.Name == cluster.Name {
 			return false
 		}
-		return c.Status.ClusterID == cluster.Status.ClusterID || r.refusedFor(c.Name).clusterID == cluster.Status.ClusterID
+		return c.Status.ClusterID == cluster.Status.ClusterID || r.records.of(c.Name).refused.clusterID == cluster.Status.ClusterID
 	})
 }
 
-func (r *Reconciler) refusedFor(cluster string) refused {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.refused[cluster]
-}
-
 func (r *Reconciler) setRefused(cluster string, f refused) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f == (refused{}) {
-		delete(r.refused, cluster)
-		return
-	}
-	r.refused[cluster] = f
+	r.records.change(cluster, func(known *record) { known.refused = f })
 }
 
 // refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another
@@ -56,7 +37,7 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 		return ctrl.Result{}, nil
 	}
 	id := run.cluster.Status.ClusterID
-	if f := r.refusedFor(run.cluster.Name); id == "" && f.kubeconfig == sha256.Sum256(run.kubeconfig) {
+	if f := r.records.of(run.cluster.Name).refused; id == "" && f.kubeconfig == sha256.Sum256(run.kubeconfig) {
 		id = f.clusterID
 	}
 	if id == "" {

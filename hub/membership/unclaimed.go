@@ -14,9 +14,6 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// countUnclaimedEvery is how often the copies of each member are compared with the bindings.
-const countUnclaimedEvery = time.Minute
-
 var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "hanse_unclaimed_copies",
 	Help: "Objects on a member that this hub wrote and that no binding claims, of kinds that are watched there.",
@@ -63,7 +60,7 @@ func (*Unclaimed) NeedLeaderElection() bool { return false }
 
 // Start counts again and again until ctx ends.
 func (u *Unclaimed) Start(ctx context.Context) error {
-	tick := time.NewTicker(countUnclaimedEvery)
+	tick := time.NewTicker(figuresEvery)
 	defer tick.Stop()
 	for {
 		select {

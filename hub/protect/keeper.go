@@ -37,8 +37,6 @@ const (
 	gatherFor = time.Second
 	// lookEvery is how often the ConfigMap is read although nothing changed: a user may have edited it.
 	lookEvery = 10 * time.Minute
-	// unknownEvery is how often kinds are looked at whose objects have not been read.
-	unknownEvery = 10 * time.Second
 )
 
 // Templates are the hub's own objects.
@@ -157,9 +155,6 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 		return reconcile.Result{RequeueAfter: gatherFor}, nil
 	}
 	again := reconcile.Result{RequeueAfter: lookEvery}
-	if !known {
-		again.RequeueAfter = unknownEvery
-	}
 	now := time.Now()
 	if now.Before(k.lookNow) && maps.Equal(k.last, merged(k.last, wanted, known)) {
 		return again, nil

@@ -90,26 +90,32 @@ func (p part) current() bool {
 
 // merger merges one object: the status, or something nested in it.
 type merger struct {
-	parts        []part // of the targets that shall hold the object, sorted by name
-	schema       Schema
-	rules        Rules
-	used         map[string]bool // the paths of rules that were found
-	spec, before map[string]any  // of the template; before is what was said last at this place
-	generation   int64
+	parts      []part // of the targets that shall hold the object, sorted by name
+	schema     Schema
+	rules      Rules
+	used       map[string]bool // the paths of rules that were found
+	spec       map[string]any  // of the template
+	generation int64           // of the template
 	// observed is true if every target has the hub's generation and its operator has seen it.
 	observed bool
 	now      metav1.Time
 	counts   map[string]int64 // of a workload
 
-	path    string   // of the object below the status, such as "/storage"; empty for the status itself
-	node    *node    // of the object
-	keys    []string // fields of the object that are no matter of merging
-	asked   bool     // only what a rule of the placement names is merged, because the object belongs to one cluster
+	place
 	leftOut []string // fields below the object
 }
 
+// place is the object that a merger merges.
+type place struct {
+	path   string         // below the status, such as "/storage"; empty for the status itself
+	node   *node          // of the schema
+	before map[string]any // the last merged value
+	keys   []string       // fields that are not merged
+	asked  bool           // only fields that a rule of the placement names are merged: the object belongs to one cluster
+}
+
 func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (*merger, error) {
-	m := &merger{schema: schema, node: schema.status, used: map[string]bool{}, generation: template.GetGeneration(), observed: true, now: seconds(now)}
+	m := &merger{schema: schema, place: place{node: schema.status}, used: map[string]bool{}, generation: template.GetGeneration(), observed: true, now: seconds(now)}
 	m.spec, _ = template.Object["spec"].(map[string]any)
 	m.before, _ = template.Object["status"].(map[string]any)
 	byCluster := make(map[string]hubv1.ClusterRow, len(rows))

@@ -101,18 +101,23 @@ type Options struct {
 // Scheduler decides on objects, one at a time per object.
 type Scheduler struct {
 	Options
-	wants      *wants
-	liveFacts  liveFacts
-	decisions  decisions
-	gone       gone
-	memo       decide.Memo
+	wants     *wants
+	liveFacts liveFacts
+	decisions decisions
+	gone      gone
+	memo      decide.Memo
+	clusterSizes
+	limits    limits
+	removals  removals
+	rollouts  rollouts
+	onRemoval func(placement types.NamespacedName)
+	lead      lead
+}
+
+// clusterSizes are how many copies each cluster has, and how much it can take.
+type clusterSizes struct {
 	counts     copyCounts
 	capacities capacities
-	limits     limits
-	removals   removals
-	rollouts   rollouts
-	onRemoval  func(placement types.NamespacedName)
-	lead       lead
 }
 
 // lead is the run of the controller while this replica leads.

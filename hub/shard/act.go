@@ -138,16 +138,14 @@ func (c *Coordinator) act(ctx context.Context, t *term, a action) {
 }
 
 func (c *Coordinator) hold(t *term, member string) {
+	if c.writes.underWay(fencePrefix + member) {
+		return
+	}
 	c.mu.Lock()
-	settled := !c.writing[fencePrefix+member]
-	if settled {
-		c.held[member] = &Hold{term: t}
-	}
+	c.held[member] = &Hold{term: t}
 	c.mu.Unlock()
-	if settled {
-		c.opts.Logger.Info("Working on member cluster", "cluster", member)
-		c.onChange(member)
-	}
+	c.opts.Logger.Info("Working on member cluster", "cluster", member)
+	c.onChange(member)
 }
 
 // bury deletes the Lease of a replica that did not renew it, in the version that has run out.
@@ -158,18 +156,14 @@ func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 // write does one write of a Lease in a goroutine of its own, unless one is under way. What it is to change is the Lease
 // as it was decided on, nil if there was none.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
-	c.mu.Lock()
-	busy := c.writing[name]
-	c.writing[name] = true
-	c.mu.Unlock()
-	if busy {
+	if !c.writes.begin(name) {
 		return
 	}
 	known := c.book.get(name)
-	c.writes.Go(func() {
-		c.slots <- struct{}{}
+	c.writes.running.Go(func() {
+		c.writes.slots <- struct{}{}
 		err := do(ctx, known)
-		<-c.slots
+		<-c.writes.slots
 		if err != nil && ctx.Err() == nil {
 			c.opts.Logger.V(1).Info("A Lease was not written", "lease", name, "reason", err.Error())
 			timer := time.NewTimer(retryAfter)
@@ -179,9 +173,7 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 			}
 			timer.Stop()
 		}
-		c.mu.Lock()
-		delete(c.writing, name)
-		c.mu.Unlock()
+		c.writes.end(name)
 		c.poke()
 	})
 }

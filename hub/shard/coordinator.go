@@ -60,28 +60,22 @@ type Options struct {
 // Coordinator is one replica's part.
 type Coordinator struct {
 	opts     Options
-	identity string
 	requests coordinationclient.LeaseInterface
 	watching kubernetes.Interface // its requests have no deadline
 	now      func() time.Time
 	book     *book
+	writes   *leaseWrites
 	wake     chan struct{} // one token: something has changed
-	writes   sync.WaitGroup
-	slots    chan struct{} // bounds the fences that are written at a time
-
-	mu      sync.Mutex
-	term    *term // nil before it begins; there is no other one
-	left    bool  // it does not begin any more
-	held    map[string]*Hold
-	writing map[string]bool // names of Leases on which a write is under way
-
 	onChange func(member string)
+
+	mu   sync.Mutex
+	term *term // nil before it begins; there is no other one
+	left bool  // it does not begin any more
+	held map[string]*Hold
 }
 
 const (
-	requestTimeout = 4 * time.Second
-	writesAtATime  = 16
-	longestSeat    = 40
+	longestSeat = 40
 	// leaveWithin is how long the Lease's deletion may take at the end.
 	leaveWithin = 2 * time.Second
 )
@@ -105,10 +99,9 @@ func New(o Options) (*Coordinator, error) {
 		return nil, fmt.Errorf("making the client that watches Leases: %w", err)
 	}
 	return &Coordinator{
-		opts: o, identity: o.Identity, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
-		book: &book{now: time.Now, leases: map[string]entry{}},
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, writesAtATime),
-		held: map[string]*Hold{}, writing: map[string]bool{}, onChange: func(string) {},
+		opts: o, requests: requests.CoordinationV1().Leases(o.Namespace), watching: watching, now: time.Now,
+		book: &book{now: time.Now, leases: map[string]entry{}}, writes: newLeaseWrites(),
+		wake: make(chan struct{}, 1), held: map[string]*Hold{}, onChange: func(string) {},
 	}, nil
 }
 
@@ -187,7 +180,7 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	err := work(ctx)
 	stop()
 	running.Wait()
-	c.writes.Wait()
+	c.writes.running.Wait()
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
@@ -252,7 +245,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	if c.leaving() {
 		return errors.New("this replica is ending")
 	}
-	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.identity})
+	list, err := c.requests.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + peerLease + "," + seatLabel + "=" + c.opts.Identity})
 	if err != nil {
 		return fmt.Errorf("looking for Leases of this replica: %w", err)
 	}
@@ -263,8 +256,8 @@ func (c *Coordinator) begin(ctx context.Context) error {
 		c.book.strike(&list.Items[i])
 	}
 	began := c.now()
-	id := c.identity + "-" + utilrand.String(5)
-	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.identity, c.opts.Annotations, began), metav1.CreateOptions{})
+	id := c.opts.Identity + "-" + utilrand.String(5)
+	l, err := c.requests.Create(ctx, newPeerLease(c.opts.Namespace, id, c.opts.Identity, c.opts.Annotations, began), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating the Lease of this replica: %w", err)
 	}

@@ -25,9 +25,11 @@ const (
 const (
 	// leaseLasts is how long a peer Lease holds after its last renewal.
 	leaseLasts = 15 * time.Second
-	renewEvery = 5 * time.Second
+	renewEvery = leaseLasts / 3
 	// retryAfter is the pause after a write of a Lease that failed.
 	retryAfter = time.Second
+	// requestTimeout leaves time for two tries between the moment when a renewal is due and the end of the Lease.
+	requestTimeout = (leaseLasts-renewEvery)/2 - retryAfter
 )
 
 func newPeerLease(namespace, id, seat string, notes map[string]string, now time.Time) *coordinationv1.Lease {

@@ -61,12 +61,10 @@ func (t *tenantClient) List(ctx context.Context, list client.ObjectList, opts ..
 	return err
 }
 
-// factsAge is how old facts may be. It spares the hub while one command lists several kinds.
-const factsAge = time.Second
-
-// ask takes from the facts of the namespace what the user may not list, which refused says.
+// ask takes from the facts of the namespace what the user may not list, which refused says. The facts are read once for
+// all kinds that one look at an object lists.
 func (t *tenantClient) ask(ctx context.Context, refused error, take func(*memberview.FactsAnswer)) error {
-	if time.Since(t.asked) > factsAge {
+	if time.Since(t.asked) > lookEvery {
 		t.facts = memberview.FactsAnswer{}
 		t.fault = t.read(ctx)
 		t.asked = time.Now()

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,24 +21,15 @@ import (
 type join struct {
 	hub *hub
 
-	name              string
-	member            memberFlags
-	memberServer      string
-	region, zone      string
-	labels            map[string]string
-	allowedNamespaces string
-	grants, ungrants  []string
-	createNamespaces  bool
-	listWorkloads     bool
-	tokenLifetime     time.Duration
-	leavePolicy       string
-	hubItself         bool
-	dryRun            string
-	wait              bool
-	timeout           time.Duration
-
-	// The flags that the user gave. Of an existing MemberCluster only their fields change.
-	allowedGiven, leaveGiven bool
+	name          string
+	member        memberFlags
+	memberServer  string
+	cluster       clusterFlags
+	grants        grantFlags
+	tokenLifetime time.Duration
+	dryRun        string
+	wait          bool
+	timeout       time.Duration
 }
 
 func newJoin(h *hub) *cobra.Command {
@@ -69,16 +57,10 @@ name to replace the token; labels and what else you name are then changed, the r
 		Args: arguments("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name = args[0]
-			j.allowedGiven, j.leaveGiven = cmd.Flags().Changed("allowed-namespaces"), cmd.Flags().Changed("leave-policy")
+			j.cluster.given, j.grants.given = cmd.Flags().Changed, cmd.Flags().Changed
 			wanted, change, err := j.parse()
 			if err != nil {
 				return usageError(cmd, err)
-			}
-			if cmd.Flags().Changed("create-namespaces") {
-				change.createNamespaces = &j.createNamespaces
-			}
-			if cmd.Flags().Changed("list-workloads") {
-				change.listWorkloads = &j.listWorkloads
 			}
 			return j.run(cmd.Context(), wanted, change)
 		},
@@ -87,20 +69,12 @@ name to replace the token; labels and what else you name are then changed, the r
 	f := cmd.Flags()
 	j.member.addTo(cmd, "used from this machine to make the hub's account there. Required.")
 	f.StringVar(&j.memberServer, "member-server", "", "Address at which the hub reaches the member, such as https://10.8.0.4:6443; by default that of the member kubeconfig.")
-	f.StringVar(&j.region, "region", "", "Region of the member, as label "+hubv1.RegionLabel+". Read from its nodes if it is not given.")
-	f.StringVar(&j.zone, "zone", "", "Zone of the member, as label "+hubv1.ZoneLabel+". Read from its nodes if it is not given.")
-	f.StringToStringVar(&j.labels, "labels", nil, "Labels of the MemberCluster, as key=value,key=value.")
-	f.StringVar(&j.allowedNamespaces, "allowed-namespaces", "All", "Hub namespaces whose objects may go to the member: All, None, or a label selector such as team=metrics.")
-	f.StringArrayVar(&j.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated.")
-	f.StringArrayVar(&j.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated.")
-	f.BoolVar(&j.createNamespaces, "create-namespaces", true, "Let the hub create namespaces that objects need.")
-	f.BoolVar(&j.listWorkloads, "list-workloads", false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy.")
+	j.cluster.addTo(f)
+	j.grants.addTo(f)
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token. The hub renews it after two thirds of that.")
-	f.StringVar(&j.leavePolicy, "leave-policy", string(hubv1.RemovalOrphan), "What happens to the member's copies when it leaves: Orphan or Delete.")
-	f.BoolVar(&j.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
 	f.BoolVar(&j.wait, "wait", true, "Wait until the member is Ready.")
-	f.DurationVar(&j.timeout, "timeout", time.Minute, "How long to wait.")
+	f.DurationVar(&j.timeout, "timeout", takenUpWithin, "How long to wait.")
 	return cmd
 }
 
@@ -121,71 +95,14 @@ func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	if err := checkLifetime(j.tokenLifetime); err != nil {
 		return nil, change, err
 	}
-	leave := hubv1.RemovalPolicy(j.leavePolicy)
-	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
-		return nil, change, fmt.Errorf("--leave-policy %q: %w: want Orphan or Delete", j.leavePolicy, errValue)
-	}
-	allowed, err := parseAllowed(j.allowedNamespaces)
+	wanted, err := j.cluster.wanted(j.name)
 	if err != nil {
 		return nil, change, err
 	}
-	labels, err := j.wantedLabels()
-	if err != nil {
+	if change, err = j.grants.change(); err != nil {
 		return nil, change, err
 	}
-	if change.add, err = parseGrants("--grant", j.grants); err != nil {
-		return nil, change, err
-	}
-	if change.remove, err = parseGrants("--ungrant", j.ungrants); err != nil {
-		return nil, change, err
-	}
-	return &hubv1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: labels},
-		Spec: hubv1.MemberClusterSpec{
-			Connection: hubv1.Connection{
-				Type:   hubv1.ConnectionDirect,
-				Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: j.name, Key: secretKey}},
-			},
-			AllowedNamespaces: allowed,
-			Hub:               j.hubItself,
-			Leave:             hubv1.LeavePolicy{Policy: leave},
-		},
-	}, change, nil
-}
-
-func parseAllowed(text string) (hubv1.AllowedNamespaces, error) {
-	switch text {
-	case string(hubv1.NamespacesFromAll), string(hubv1.NamespacesFromNone):
-		return hubv1.AllowedNamespaces{From: hubv1.NamespacesFrom(text)}, nil
-	case "":
-		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces is %w without All, None or a label selector", errValue)
-	}
-	selector, err := metav1.ParseToLabelSelector(text)
-	if err != nil {
-		return hubv1.AllowedNamespaces{}, fmt.Errorf("--allowed-namespaces %q is neither All nor None nor a label selector: %w", text, err)
-	}
-	return hubv1.AllowedNamespaces{From: hubv1.NamespacesFromSelector, Selector: selector}, nil
-}
-
-func (j *join) wantedLabels() (map[string]string, error) {
-	labels := map[string]string{}
-	maps.Copy(labels, j.labels)
-	for _, l := range []struct{ flag, key, value string }{{"--region", hubv1.RegionLabel, j.region}, {"--zone", hubv1.ZoneLabel, j.zone}} {
-		if l.value == "" {
-			continue
-		}
-		if other, set := labels[l.key]; set && other != l.value {
-			return nil, fmt.Errorf("%s %q and --labels %s=%s: %w: they differ", l.flag, l.value, l.key, other, errValue)
-		}
-		labels[l.key] = l.value
-	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])...)
-		if len(faults) > 0 {
-			return nil, fmt.Errorf("label %s=%s: %w: %s", key, labels[key], errValue, strings.Join(faults, "; "))
-		}
-	}
-	return labels, nil
+	return wanted, change, nil
 }
 
 // run does the member's side, then the hub's, and waits.
@@ -207,7 +124,7 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	if err != nil {
 		return fmt.Errorf("identifying the hub: %w", err)
 	}
-	if err := checkHubItself(j.hubItself, hubID, m.clusterID); err != nil {
+	if err := checkHubItself(j.cluster.hubItself, hubID, m.clusterID); err != nil {
 		return err
 	}
 	if j.dryRun == "client" {

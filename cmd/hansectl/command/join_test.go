@@ -133,7 +133,7 @@ func TestALeaseIsOverOnlyIfNobodyRenewsIt(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := watching{free: 5 * time.Second}
+			w := watching{}
 			var over bool
 			var err error
 			for _, s := range tc.sights {

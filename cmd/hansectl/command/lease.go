@@ -34,14 +34,9 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-const (
-	// silentAfter is the age of the hub's Lease from which no hub runs. A hub renews it every 0.75 s, and a replica that
-	// is killed is replaced within 17 s.
-	silentAfter = 15 * time.Second
-	// renewedWithin is how long a Lease that looks that old is watched before no hub runs: the user's clock is not the
-	// hub's.
-	renewedWithin = 2 * time.Second
-)
+// renewedWithin is how long a Lease may have run out before no hub runs: a hub that stands by tries every 2 s.
+// A Lease that looks that old is watched for as long again, because the user's clock is not the hub's.
+const renewedWithin = 2 * time.Second
 
 // warnOfSilence says if no hub keeps up to date what a command is about to show.
 func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence, error) {
@@ -89,7 +84,7 @@ func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():
 		return true, true
-	case at.Sub(now.renewed) <= silentAfter:
+	case at.Sub(now.renewed) <= now.lasts+renewedWithin:
 		*w = silenceWatch{}
 		return false, true
 	case w.since.IsZero():

@@ -25,6 +25,9 @@ import (
 // The chart hanse-member calls them so, too.
 const accountName = credential.Account
 
+// takenUpWithin is how long join and rotate wait by default until the hub uses the token that they made.
+const takenUpWithin = time.Minute
+
 // memberTimeout is for one request to a member, which may well be unreachable.
 const memberTimeout = 20 * time.Second
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,34 +101,13 @@ func (j *join) register(ctx context.Context, hub client.Client, m *memberCluster
 
 	member := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name}}
 	if err := put(ctx, out, hub, member, "membercluster", func() error {
-		j.change(member, wanted)
+		j.cluster.change(member, wanted)
 		return nil
 	}); err != nil {
 		return err
 	}
 	says(out, "", "allowedNamespaces %s, leave %s", describeAllowed(member.Spec.AllowedNamespaces), member.Spec.Leave.Policy)
 	return nil
-}
-
-// change makes a MemberCluster as wanted; of one that exists, only what the user has named.
-func (j *join) change(member, wanted *hubv1.MemberCluster) {
-	if member.Labels == nil && len(wanted.Labels) > 0 {
-		member.Labels = map[string]string{}
-	}
-	maps.Copy(member.Labels, wanted.Labels)
-	if member.ResourceVersion == "" {
-		member.Spec = wanted.Spec
-		return
-	}
-	if j.allowedGiven {
-		member.Spec.AllowedNamespaces = wanted.Spec.AllowedNamespaces
-	}
-	if j.hubItself {
-		member.Spec.Hub = true
-	}
-	if j.leaveGiven {
-		member.Spec.Leave.Policy = wanted.Spec.Leave.Policy
-	}
 }
 
 func describeAllowed(a hubv1.AllowedNamespaces) string {

@@ -59,7 +59,7 @@ A hub that was broken into may have made tokens that this does not revoke. Delet
 	r.member.addTo(cmd, "used from this machine to make the token there.")
 	cmd.Flags().StringVar(&r.memberServer, "member-server", "", "Address at which the hub reaches the member; by default the address that was given to join.")
 	cmd.Flags().DurationVar(&r.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token.")
-	cmd.Flags().DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until the hub uses the new token.")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", takenUpWithin, "How long to wait until the hub uses the new token.")
 	return cmd
 }
 

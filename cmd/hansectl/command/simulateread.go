@@ -30,11 +30,9 @@ type fleetReader struct {
 	client.Client
 	// namespace that is asked about, empty for all; home is where objects without a namespace go.
 	namespace, home string
-	notes           []string
 	// whole is true if objects are read with their content, and not only where replicas are divided.
 	whole bool
-	// unread are the kinds whose objects the user may not list.
-	unread map[schema.GroupKind]bool
+	gaps
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
@@ -43,12 +41,19 @@ type fleetReader struct {
 	runs        *bool // the hub runs workloads
 }
 
+// gaps are what could not be read.
+type gaps struct {
+	notes []string
+	// unread are the kinds whose objects the user may not list.
+	unread map[schema.GroupKind]bool
+}
+
 func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fleetReader, error) {
 	c, err := h.reader(w)
 	if err != nil {
 		return nil, err
 	}
-	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, unread: map[schema.GroupKind]bool{}}
+	r := &fleetReader{ctx: ctx, hub: h, said: said, Client: c, namespace: *h.flags.Namespace, definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, gaps: gaps{unread: map[schema.GroupKind]bool{}}}
 	if r.home, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}

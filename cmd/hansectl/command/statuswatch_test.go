@@ -20,8 +20,11 @@ import (
 // statusWith is the status of an object on one cluster.
 func statusWith(health hubv1.Health) view.Status {
 	return view.Status{
-		Object: view.Object{Kind: "Widget", Name: "web", State: view.Present}, StatusTo: &view.StatusTo{Mode: "OnObject"}, Summary: &hubv1.BindingSummary{Desired: 1},
-		Clusters: []view.Row{{Cluster: "a", State: hubv1.TargetPresent, Applied: metav1.ConditionTrue, Health: health}},
+		Object: view.Object{Kind: "Widget", Name: "web", State: view.Present},
+		Federated: view.Federated{
+			StatusTo: &view.StatusTo{Mode: "OnObject"}, Summary: &hubv1.BindingSummary{Desired: 1},
+			Clusters: []view.Row{{Cluster: "a", State: hubv1.TargetPresent, Report: view.Report{Applied: metav1.ConditionTrue, Health: health}}},
+		},
 	}
 }
 

@@ -22,16 +22,12 @@ import (
 // hubName is what the chart hanse-hub calls its Deployment, and the hub its Lease.
 const hubName = "hanse-hub"
 
-// patience is how long uninstall waits for what.
-type patience struct {
-	pods time.Duration
-	// free is how long nobody may take a free Lease: a hub that stands by tries every 2 s.
-	free time.Duration
-	// lease is for the wait as a whole, longer than a Lease lasts.
-	lease time.Duration
-}
-
-var standardPatience = patience{pods: 2 * time.Minute, free: 5 * time.Second, lease: 2 * time.Minute}
+const (
+	// stopWithin is how long uninstall waits for the end of the hub's pods, and then for the end of its Lease.
+	stopWithin = 2 * time.Minute
+	// freeFor is how long no hub may take a free Lease before none runs: a hub that stands by tries every 2 s.
+	freeFor = 5 * time.Second
+)
 
 // stop scales the Deployment to 0 and waits for its pods. It returns the name of the helm release.
 func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string, err error) {
@@ -59,7 +55,7 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 	if err != nil {
 		return "", fmt.Errorf("reading the selector of Deployment %s: %w", key, err)
 	}
-	state, err := await(ctx, out, u.patience.pods, func(ctx context.Context) (string, bool, error) {
+	state, err := await(ctx, out, stopWithin, func(ctx context.Context) (string, bool, error) {
 		var pods corev1.PodList
 		if err := hub.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 			return "", false, fmt.Errorf("listing the pods of Deployment %s: %w", key, err)
@@ -86,7 +82,6 @@ var errLed = errors.New("a hub is running that this command cannot stop: end it,
 // watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it
 // lasts.
 type watching struct {
-	free  time.Duration // how long nobody may take a free Lease
 	last  *holder
 	since time.Time
 }
@@ -100,17 +95,17 @@ func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	if changed {
 		w.last, w.since = &now, at
 	}
-	needed := w.free
+	needed := freeFor
 	if now.name != "" {
-		needed = max(now.lasts, w.free)
+		needed = max(now.lasts, freeFor)
 	}
 	return at.Sub(w.since) >= needed, nil
 }
 
 // awaitNoLeader returns when no hub acts any more.
 func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
-	seen := watching{free: u.patience.free}
-	_, err := await(ctx, u.hub.streams.Out, u.patience.lease, func(ctx context.Context) (string, bool, error) {
+	seen := watching{}
+	_, err := await(ctx, u.hub.streams.Out, stopWithin, func(ctx context.Context) (string, bool, error) {
 		now, err := readHolder(ctx, hub)
 		if err != nil {
 			return "", false, err

@@ -16,11 +16,10 @@ type uninstall struct {
 	hub *hub
 
 	inCluster, yes bool
-	patience       patience
 }
 
 func newUninstall(h *hub) *cobra.Command {
-	u := &uninstall{hub: h, patience: standardPatience}
+	u := &uninstall{hub: h}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Stop the hub and take its finalizers off, so that nothing hangs; members keep what they run",

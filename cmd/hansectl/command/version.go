@@ -46,9 +46,6 @@ func (v versions) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// hubVersionWithin is how long the hub is waited for: a version is wanted also where there is none.
-const hubVersionWithin = 5 * time.Second
-
 func newVersion(h *hub) *cobra.Command {
 	var out output
 	var clientOnly bool
@@ -75,8 +72,9 @@ func newVersion(h *hub) *cobra.Command {
 	return cmd
 }
 
+// hubVersion says why the version is not known if the hub does not answer: hansectl's own version is printed anyway.
 func (h *hub) hubVersion(ctx context.Context) *hubVersion {
-	ctx, cancel := context.WithTimeout(ctx, hubVersionWithin)
+	ctx, cancel := context.WithTimeout(ctx, dispensableWithin)
 	defer cancel()
 	c, _, err := h.connect()
 	if err != nil {

@@ -35,8 +35,8 @@ const (
 	// viewService is how the hub's API server is asked to pass a request on to the hub: scheme, name and port.
 	viewService = "https:hanse-hub-view:8444"
 	askTimeout  = 40 * time.Second
-	// forgetWithin bounds what is done after a command.
-	forgetWithin = 5 * time.Second
+	// dispensableWithin is how long a command waits for an answer of the hub's API server that it can do without.
+	dispensableWithin = 5 * time.Second
 )
 
 func (w *window) addTo(flags *pflag.FlagSet) {
@@ -168,7 +168,7 @@ func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, er
 // removes it later.
 func (h *hub) forget(ctx context.Context) {
 	if h.proof != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispensableWithin)
 		defer cancel()
 		_ = h.proofOn.Delete(ctx, h.proof.Request)
 		h.proof = nil

@@ -24,10 +24,8 @@ type ClusterList struct {
 
 // Cluster is one member.
 type Cluster struct {
-	Name    string `json:"name"`
-	Ready   string `json:"ready"` // True, False or Unknown
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
+	Name string `json:"name"`
+	Readiness
 	Region  string `json:"region,omitempty"`
 	Version string `json:"version,omitempty"`
 	// ClusterID is the uid of the cluster's namespace kube-system.
@@ -42,6 +40,18 @@ type Cluster struct {
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
+	Scheduling
+}
+
+// Readiness is the condition Ready of a cluster.
+type Readiness struct {
+	Ready   string `json:"ready"` // True, False or Unknown
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Scheduling is what keeps objects away from a cluster.
+type Scheduling struct {
 	// Cordoned is true if the cluster gets no new objects, Draining if those that it has move elsewhere.
 	Cordoned bool `json:"cordoned,omitempty"`
 	Draining bool `json:"draining,omitempty"`
@@ -58,16 +68,12 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	for i := range members {
 		m := &members[i]
 		c := Cluster{
-			Name: m.Name, Ready: string(metav1.ConditionUnknown), Region: region(m), Version: m.Status.Version.Kubernetes,
+			Name: m.Name, Readiness: Readiness{Ready: string(metav1.ConditionUnknown)}, Region: region(m), Version: m.Status.Version.Kubernetes,
 			ClusterID: m.Status.ClusterID, Nodes: m.Status.Nodes, Created: m.CreationTimestamp, Leaving: m.DeletionTimestamp != nil,
-			Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil, LastObservedTime: m.Status.LastObservedTime,
-			Taints: slices.Concat(m.Spec.Taints, m.Status.Taints),
-		}
-		if c.Draining {
-			c.Drain = m.Status.Drain
+			LastObservedTime: m.Status.LastObservedTime, Scheduling: schedulingOf(m),
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
-			c.Ready, c.Reason, c.Message = string(ready.Status), ready.Reason, ready.Message
+			c.Readiness = Readiness{string(ready.Status), ready.Reason, ready.Message}
 			c.Live = silence == nil && ready.Status == metav1.ConditionTrue && !overdue(m, now)
 		}
 		if objects != nil {
@@ -78,6 +84,14 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	}
 	slices.SortFunc(list.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	return list
+}
+
+func schedulingOf(m *hubv1.MemberCluster) Scheduling {
+	s := Scheduling{Cordoned: m.Spec.Unschedulable, Draining: m.Spec.Drain != nil, Taints: slices.Concat(m.Spec.Taints, m.Status.Taints)}
+	if s.Draining {
+		s.Drain = m.Status.Drain
+	}
+	return s
 }
 
 // Names are those of the members, as -o name has them.

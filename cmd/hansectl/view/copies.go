@@ -78,7 +78,7 @@ func (c Copies) Write(w io.Writer, now time.Time) {
 	}
 	var rows [][]string
 	for _, item := range c.Items {
-		how := Row{Ready: item.Ready, Replicas: item.Replicas, Health: item.Health}
+		how := Row{Report: Report{Ready: item.Ready, Replicas: item.Replicas, Health: item.Health}}
 		created, reason := "", ""
 		if item.Object != nil {
 			u := unstructured.Unstructured{Object: item.Object}

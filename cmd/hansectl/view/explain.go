@@ -2,11 +2,9 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,25 +20,9 @@ type Explanation struct {
 	// Placement that the replay follows; null if there is none.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
-	// Scheduled is what the replay says of the decision, Recorded what the hub has said.
-	Scheduled Said  `json:"scheduled"`
-	Recorded  *Said `json:"recorded,omitempty"`
-	Same      bool  `json:"same"`
-	// Differences between the binding and what the replay would write.
-	Differences []string `json:"differences,omitempty"`
-	// Clusters that there are, by name; empty if none was asked about.
-	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing clusters are in the binding and have no MemberCluster: nothing is decided about them.
-	Missing []string `json:"missing,omitempty"`
-	// Selected of the clusters hold the object after the replay.
-	Selected int `json:"selected"`
-	// Withdrawing is from how many clusters the replay withdraws the object.
-	Withdrawing int `json:"withdrawing,omitempty"`
-	// AffinityGroup that holds the object.
-	AffinityGroup string             `json:"affinityGroup,omitempty"`
-	Spread        []SpreadStep       `json:"spread,omitempty"`
-	Shortfalls    []string           `json:"shortfalls,omitempty"`
-	Division      *ExplainedDivision `json:"division,omitempty"`
+	Comparison
+	Choice
+	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout of the object, as the binding says; absent if the placement has none.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	// Notes say what only the hub knows.
@@ -49,7 +31,6 @@ type Explanation struct {
 	Fields *Fields `json:"fields,omitempty"`
 
 	cluster string // the one that is asked about; empty for all
-	since   metav1.Time
 }
 
 // Followed is a placement that an object follows.
@@ -67,61 +48,6 @@ type Followed struct {
 type NotFollowed struct {
 	Placement string `json:"placement"`
 	Why       string `json:"why"`
-}
-
-// Said is a condition in short.
-type Said struct {
-	Status  metav1.ConditionStatus `json:"status"`
-	Reason  string                 `json:"reason"`
-	Message string                 `json:"message"`
-}
-
-// What becomes of a cluster.
-const (
-	Selected  = "Selected"
-	Withdrawn = "Withdrawn" // it has the object and loses it
-	Evicting  = "Evicting"  // others take its place; what it has goes when they are healthy
-	Rejected  = "Rejected"
-)
-
-// ExplainedCluster is one cluster on its way through the decision.
-type ExplainedCluster struct {
-	Cluster string `json:"cluster"`
-	Region  string `json:"region,omitempty"`
-	Result  string `json:"result"`
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-	// Held is true if the object was there before.
-	Held bool `json:"held"`
-	// Filters in the order in which they are asked.
-	Filters []Filter `json:"filters,omitempty"`
-	// Score and its parts; none for a cluster that a filter takes the object from.
-	Score int64       `json:"score"`
-	Parts []ScorePart `json:"parts,omitempty"`
-	// Replicas of a divided object.
-	Replicas *int32 `json:"replicas,omitempty"`
-}
-
-// Filter is the answer of one filter: no reason if the cluster passes.
-type Filter struct {
-	Filter  string `json:"filter"`
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-}
-
-// ScorePart is what one preference or property adds to a score.
-type ScorePart struct {
-	Part  string `json:"part"`
-	Score int64  `json:"score"`
-	Note  string `json:"note,omitempty"`
-}
-
-// SpreadStep is one step of the spread.
-type SpreadStep struct {
-	Action string `json:"action"`
-	// Cluster, or the affinity group.
-	Cluster string `json:"cluster"`
-	Why     string `json:"why"`
 }
 
 // ExplainedDivision is how replicas are divided.
@@ -149,41 +75,14 @@ type Share struct {
 
 // Explain tells of a replay. cluster is the one that is asked about, empty for all.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
-	id := hubv1.ObjectOf(in.Binding)
-	status := in.Binding.BindingStatus()
 	e := Explanation{
-		Object: objectOf(id, in.Object.Template), cluster: cluster,
-		Scheduled:   Said{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
-		Differences: differences(in.Binding.BindingSpec(), &replay.Spec),
-		NotFollowed: notFollowed(in, replay), Notes: notes(in, replay),
-		AffinityGroup: replay.Decision.Group, Missing: replay.Decision.Missing,
-	}
-	e.Same = len(e.Differences) == 0
-	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled); c != nil {
-		e.Recorded, e.since = &Said{c.Status, c.Reason, c.Message}, c.LastTransitionTime
+		Object: objectOf(hubv1.ObjectOf(in.Binding), in.Object.Template), cluster: cluster,
+		NotFollowed: notFollowed(in, replay), Comparison: comparisonOf(in.Binding, replay), Choice: choiceOf(in, replay),
+		Division: divisionOf(replay.Division), Rollout: in.Binding.BindingSpec().Rollout, Notes: notes(in, replay),
 	}
 	if w := replay.Choice.Winner; w != nil {
 		e.Placement = &Followed{kindOf(w), w.GetNamespace(), w.GetName(), w.GetGeneration(), w.PlacementSpec().Priority, w.IsEnforced()}
 	}
-	for _, t := range replay.Spec.Clusters {
-		if t.State == hubv1.TargetPresent {
-			e.Selected++
-		}
-		if t.State == hubv1.TargetAbsent {
-			e.Withdrawing++
-		}
-	}
-	e.Clusters = explainedClusters(in, replay)
-	if w := replay.Choice.Winner; w != nil && w.PlacementSpec().Spread != nil {
-		for _, s := range replay.Trace.Steps {
-			e.Spread = append(e.Spread, SpreadStep(s))
-		}
-	}
-	for _, s := range replay.Decision.Shortfalls {
-		e.Shortfalls = append(e.Shortfalls, s.Message)
-	}
-	e.Division = divisionOf(replay.Division)
-	e.Rollout = in.Binding.BindingSpec().Rollout
 	return e
 }
 
@@ -203,118 +102,6 @@ func notFollowed(in decide.Input, replay decide.Replayed) []NotFollowed {
 	for _, i := range replay.Invalid {
 		out = append(out, NotFollowed{nameOf(i.Placement), "it cannot be read: " + i.Err.Error()})
 	}
-	return out
-}
-
-// differences are what the replay would change of the decision, as far as it says what is where.
-func differences(before, after *hubv1.BindingSpec) []string {
-	var out []string
-	if a, b := followedBy(before), followedBy(after); a != b {
-		out = append(out, fmt.Sprintf("the binding follows %s, the replay %s", a, b))
-	}
-	names := map[string]bool{}
-	for _, spec := range []*hubv1.BindingSpec{before, after} {
-		for _, t := range spec.Clusters {
-			names[t.Name] = true
-		}
-	}
-	for name := range names {
-		if a, b := holding(before, name), holding(after, name); a != b {
-			out = append(out, fmt.Sprintf("%s: %s in the binding, %s in the replay", name, a, b))
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func followedBy(spec *hubv1.BindingSpec) string {
-	ref := spec.PlacementRef
-	if ref == nil {
-		return "no placement"
-	}
-	return ref.Kind + "/" + ref.Name
-}
-
-// holding is what a binding says of one cluster.
-func holding(spec *hubv1.BindingSpec, cluster string) string {
-	if isEvicting(spec, cluster) {
-		return "evicting"
-	}
-	if !holds(spec, cluster) {
-		return "not selected"
-	}
-	if n := spec.Target(cluster).Replicas; n != nil {
-		return fmt.Sprintf("selected with %d replicas", *n)
-	}
-	return "selected"
-}
-
-func holds(spec *hubv1.BindingSpec, cluster string) bool {
-	t := spec.Target(cluster)
-	return t != nil && t.State == hubv1.TargetPresent
-}
-
-func isEvicting(spec *hubv1.BindingSpec, cluster string) bool {
-	t := spec.Target(cluster)
-	return t != nil && t.State == hubv1.TargetEvicting
-}
-
-func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedCluster {
-	if replay.Input == nil {
-		return nil
-	}
-	regions := map[string]string{}
-	for _, m := range in.Facts.Clusters {
-		regions[m.Name] = region(m)
-	}
-	traces := map[string]placement.ClusterTrace{}
-	for _, t := range replay.Trace.Clusters {
-		traces[t.Cluster] = t
-	}
-	var out []ExplainedCluster
-	add := func(result, cluster, reason, message string) {
-		trace := traces[cluster]
-		c := ExplainedCluster{
-			Cluster: cluster, Region: regions[cluster], Result: result, Reason: reason, Message: message,
-			Held: replay.Input.Held[cluster], Score: trace.Score,
-		}
-		for _, f := range trace.Filters {
-			c.Filters = append(c.Filters, Filter(f))
-		}
-		for _, p := range trace.Parts {
-			c.Parts = append(c.Parts, ScorePart{p.Name, p.Score, p.Note})
-		}
-		if holds(&replay.Spec, cluster) {
-			c.Replicas = replay.Spec.Target(cluster).Replicas
-		}
-		out = append(out, c)
-	}
-	for _, t := range replay.Decision.Targets {
-		switch {
-		case isEvicting(&replay.Spec, t.Cluster): // it is back, and not yet as it should be
-			add(Evicting, t.Cluster, t.Reason, t.Message)
-		case holds(&replay.Spec, t.Cluster):
-			add(Selected, t.Cluster, t.Reason, t.Message)
-		case replay.Division != nil:
-			add(Rejected, t.Cluster, hubv1.ReasonNoReplicas, "its share of the replicas is 0")
-		default:
-			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps its copy")
-		}
-	}
-	for _, r := range replay.Decision.Evict {
-		add(Evicting, r.Cluster, r.Reason, r.Message)
-	}
-	for _, r := range replay.Decision.Withdraw {
-		result := Withdrawn
-		if holds(&replay.Spec, r.Cluster) { // nothing is done about the decision
-			result = Selected
-		}
-		add(result, r.Cluster, r.Reason, r.Message)
-	}
-	for _, r := range replay.Decision.Rejected {
-		add(Rejected, r.Cluster, r.Reason, r.Message)
-	}
-	slices.SortFunc(out, func(a, b ExplainedCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out
 }
 

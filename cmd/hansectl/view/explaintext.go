@@ -78,14 +78,14 @@ func (e Explanation) subject() string {
 }
 
 // unplaced are the clusters that the placement selects and that do not get the object, unless it chooses among them.
-func (e Explanation) unplaced() []string {
-	if len(e.Spread) > 0 {
+func (c Choice) unplaced() []string {
+	if len(c.Spread) > 0 {
 		return nil
 	}
 	var out []string
-	for _, c := range e.Clusters {
-		if c.Result == Rejected && keptAway[c.Reason] != "" {
-			out = append(out, c.Cluster+" "+keptAway[c.Reason])
+	for _, e := range c.Clusters {
+		if e.Result == Rejected && keptAway[e.Reason] != "" {
+			out = append(out, e.Cluster+" "+keptAway[e.Reason])
 		}
 	}
 	return out
@@ -154,11 +154,11 @@ func (e Explanation) writeOne(w io.Writer, c ExplainedCluster) {
 }
 
 // writeScores writes what the scores are made of, if they are made of anything.
-func (e Explanation) writeScores(w io.Writer) {
+func (c Choice) writeScores(w io.Writer) {
 	var rows [][]string
-	for _, c := range e.Clusters {
-		for _, p := range c.Parts {
-			rows = append(rows, []string{c.Cluster, p.Part, strconv.FormatInt(p.Score, 10), p.Note})
+	for _, e := range c.Clusters {
+		for _, p := range e.Parts {
+			rows = append(rows, []string{e.Cluster, p.Part, strconv.FormatInt(p.Score, 10), p.Note})
 		}
 	}
 	if len(rows) > 0 {
@@ -167,17 +167,17 @@ func (e Explanation) writeScores(w io.Writer) {
 	}
 }
 
-func (e Explanation) writeSpread(w io.Writer, steps []SpreadStep) {
+func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	if len(steps) == 0 {
 		return
 	}
 	var rows [][]string
 	for _, s := range steps {
-		rows = append(rows, []string{strconv.Itoa(1 + slices.Index(e.Spread, s)), s.Action, s.Cluster, s.Why})
+		rows = append(rows, []string{strconv.Itoa(1 + slices.Index(c.Spread, s)), s.Action, s.Cluster, s.Why})
 	}
 	fmt.Fprintln(w)
 	table(w, []string{"STEP", "SPREAD", "CLUSTER", "WHY"}, rows)
-	for _, s := range e.Shortfalls {
+	for _, s := range c.Shortfalls {
 		line(w, "Lacking", s)
 	}
 }

@@ -49,31 +49,13 @@ type SimulatedObject struct {
 	// Placement that is followed, such as "Placement shop/web"; Before is empty if there was no other one.
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
-	// Before and After are the clusters that shall hold the object, by name.
-	Before []SimulatedTarget `json:"before"`
-	After  []SimulatedTarget `json:"after"`
-	Gained []string          `json:"gained,omitempty"`
-	Lost   []string          `json:"lost,omitempty"`
-	// Away are clusters of After that no longer answer: what is there is lost, or runs on unseen.
-	Away []string `json:"away,omitempty"`
-	// Running is how many clusters answer and hold the object.
-	RunningBefore int `json:"runningBefore"`
-	Running       int `json:"running"`
-
-	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
+	Movement
 	// NoRoom is how many replicas have none.
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
 	ScheduledBefore Said `json:"scheduledBefore,omitzero"`
 	Scheduled       Said `json:"scheduled"`
-}
-
-// SimulatedTarget is one cluster of an object.
-type SimulatedTarget struct {
-	Cluster string `json:"cluster"`
-	// Replicas of a divided object.
-	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // SimulatedCluster is what a cluster has before and after.
@@ -108,12 +90,11 @@ func Simulate(before, after *decide.Settlement, changes, notes []string, all boo
 		o := SimulatedObject{
 			Object:    objectOf(after.Object(i).Identity(), after.Object(i).Object),
 			Placement: followed(outcome), PlacementBefore: followed(was),
-			Before: targetsOf(was), After: targetsOf(outcome),
+			Movement:        movementOf(targetsOf(was), targetsOf(outcome), past.away, away),
 			ScheduledBefore: saidOf(was), Scheduled: saidOf(outcome),
 		}
 		count.add(o.Before, func(c *SimulatedCluster) (*int, *int64) { return &c.ObjectsBefore, &c.ReplicasBefore })
 		count.add(o.After, func(c *SimulatedCluster) (*int, *int64) { return &c.Objects, &c.Replicas })
-		o.compare(past.away, away)
 		s.Summary.Objects++
 		if o.same() {
 			continue
@@ -200,20 +181,6 @@ func followed(o decide.Outcome) string {
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
 }
 
-func targetsOf(o decide.Outcome) []SimulatedTarget {
-	out := []SimulatedTarget{}
-	if o.Binding == nil {
-		return out
-	}
-	for _, t := range o.Binding.BindingSpec().Clusters {
-		if t.State == hubv1.TargetPresent {
-			out = append(out, SimulatedTarget{t.Name, t.Replicas})
-		}
-	}
-	slices.SortFunc(out, func(a, b SimulatedTarget) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	return out
-}
-
 func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
@@ -229,62 +196,11 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// compare fills in what follows from the clusters before and after.
-func (o *SimulatedObject) compare(awayBefore, away map[string]bool) {
-	before := map[string]*int32{}
-	for _, t := range o.Before {
-		before[t.Cluster] = t.Replicas
-		if !awayBefore[t.Cluster] {
-			o.RunningBefore++
-		}
-	}
-	var more, fewer int64
-	for _, t := range o.After {
-		had, held := before[t.Cluster]
-		delete(before, t.Cluster)
-		if !held {
-			o.Gained = append(o.Gained, t.Cluster)
-		}
-		if !away[t.Cluster] {
-			o.Running++
-		} else if !awayBefore[t.Cluster] {
-			o.Away = append(o.Away, t.Cluster)
-		}
-		if d := shareOf(t.Replicas) - shareOf(had); d > 0 {
-			more += d
-		} else {
-			fewer -= d
-		}
-	}
-	for name, had := range before {
-		o.Lost = append(o.Lost, name)
-		fewer += shareOf(had)
-	}
-	slices.Sort(o.Lost)
-	o.ReplicasMoved = min(more, fewer)
-}
-
-func shareOf(n *int32) int64 {
-	if n == nil {
-		return 0
-	}
-	return int64(*n)
-}
-
 // same is true if nothing has changed but words.
 func (o *SimulatedObject) same() bool {
 	return sameTargets(o.Before, o.After) && len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
-
-func sameTargets(before, after []SimulatedTarget) bool {
-	return slices.EqualFunc(before, after, func(a, b SimulatedTarget) bool {
-		return a.Cluster == b.Cluster && (a.Replicas == nil) == (b.Replicas == nil) && shareOf(a.Replicas) == shareOf(b.Replicas)
-	})
-}
-
-// nowhere is true if the last cluster that answers is lost.
-func (o *SimulatedObject) nowhere() bool { return o.Running == 0 && o.RunningBefore > 0 }
 
 // fewerThanAsked are reasons of decisions that could not choose, or replace, all clusters that they should.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}

@@ -85,8 +85,8 @@ func (s Status) header() []string {
 	if s.NotFederated != nil {
 		return append(parts, "not federated")
 	}
-	if s.withdrawing != "" {
-		parts = append(parts, s.withdrawing)
+	if going := s.withdrawing(); going != "" {
+		parts = append(parts, going)
 	}
 	if p := s.Placement; p != nil {
 		parts = append(parts, p.Kind+"/"+p.Name)
@@ -95,6 +95,17 @@ func (s Status) header() []string {
 		return parts
 	}
 	return append(parts, "status: "+s.StatusTo.Mode)
+}
+
+// withdrawing says from how many clusters the object is being withdrawn; empty if from none.
+func (f Federated) withdrawing() string {
+	absent := 0
+	for _, r := range f.Clusters {
+		if r.State == hubv1.TargetAbsent {
+			absent++
+		}
+	}
+	return withdrawing(absent, len(f.Clusters))
 }
 
 func (s Status) summary() []string {
@@ -194,8 +205,6 @@ func (r Row) health() string {
 func (r Row) asOf(now time.Time) string {
 	return asOf(r.LastObservedTime == nil && !r.lastKnown() && !r.unheard && !r.unsure, r.LastObservedTime, now)
 }
-
-func (r Row) why() string { return why(r.Reason, r.Message) }
 
 func why(reason, message string) string {
 	if message == "" {

@@ -1,0 +1,39 @@
+package command
+
+import "github.com/spf13/pflag"
+
+// grantFlags say what changes of the grants.
+type grantFlags struct {
+	grants, ungrants                []string
+	createNamespaces, listWorkloads bool
+
+	given func(flag string) bool // reports whether the user gave a flag
+}
+
+const (
+	createNamespacesFlag = "create-namespaces"
+	listWorkloadsFlag    = "list-workloads"
+)
+
+func (g *grantFlags) addTo(f *pflag.FlagSet) {
+	f.StringArrayVar(&g.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated.")
+	f.StringArrayVar(&g.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated.")
+	f.BoolVar(&g.createNamespaces, createNamespacesFlag, true, "Let the hub create namespaces that objects need.")
+	f.BoolVar(&g.listWorkloads, listWorkloadsFlag, false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy.")
+}
+
+func (g *grantFlags) change() (change grantChange, err error) {
+	if change.add, err = parseGrants("--grant", g.grants); err != nil {
+		return change, err
+	}
+	if change.remove, err = parseGrants("--ungrant", g.ungrants); err != nil {
+		return change, err
+	}
+	if g.given(createNamespacesFlag) {
+		change.createNamespaces = &g.createNamespaces
+	}
+	if g.given(listWorkloadsFlag) {
+		change.listWorkloads = &g.listWorkloads
+	}
+	return change, nil
+}

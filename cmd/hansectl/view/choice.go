@@ -1,0 +1,154 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// Choice is which clusters a replay chooses.
+type Choice struct {
+	// Clusters that there are, by name; empty if none was asked about.
+	Clusters []ExplainedCluster `json:"clusters,omitempty"`
+	// Missing clusters are in the binding and have no MemberCluster: nothing is decided about them.
+	Missing []string `json:"missing,omitempty"`
+	// Selected of the clusters hold the object after the replay.
+	Selected int `json:"selected"`
+	// Withdrawing is from how many clusters the replay withdraws the object.
+	Withdrawing int `json:"withdrawing,omitempty"`
+	// AffinityGroup that holds the object.
+	AffinityGroup string       `json:"affinityGroup,omitempty"`
+	Spread        []SpreadStep `json:"spread,omitempty"`
+	Shortfalls    []string     `json:"shortfalls,omitempty"`
+}
+
+// What becomes of a cluster.
+const (
+	Selected  = "Selected"
+	Withdrawn = "Withdrawn" // it has the object and loses it
+	Evicting  = "Evicting"  // others take its place; what it has goes when they are healthy
+	Rejected  = "Rejected"
+)
+
+// ExplainedCluster is one cluster on its way through the decision.
+type ExplainedCluster struct {
+	Cluster string `json:"cluster"`
+	Region  string `json:"region,omitempty"`
+	Result  string `json:"result"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	// Held is true if the object was there before.
+	Held bool `json:"held"`
+	// Filters in the order in which they are asked.
+	Filters []Filter `json:"filters,omitempty"`
+	// Score and its parts; none for a cluster that a filter takes the object from.
+	Score int64       `json:"score"`
+	Parts []ScorePart `json:"parts,omitempty"`
+	// Replicas of a divided object.
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// Filter is the answer of one filter: no reason if the cluster passes.
+type Filter struct {
+	Filter  string `json:"filter"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// ScorePart is what one preference or property adds to a score.
+type ScorePart struct {
+	Part  string `json:"part"`
+	Score int64  `json:"score"`
+	Note  string `json:"note,omitempty"`
+}
+
+// SpreadStep is one step of the spread.
+type SpreadStep struct {
+	Action string `json:"action"`
+	// Cluster, or the affinity group.
+	Cluster string `json:"cluster"`
+	Why     string `json:"why"`
+}
+
+func choiceOf(in decide.Input, replay decide.Replayed) Choice {
+	c := Choice{Clusters: explainedClusters(in, replay), Missing: replay.Decision.Missing, AffinityGroup: replay.Decision.Group}
+	for _, t := range replay.Spec.Clusters {
+		if t.State == hubv1.TargetPresent {
+			c.Selected++
+		}
+		if t.State == hubv1.TargetAbsent {
+			c.Withdrawing++
+		}
+	}
+	if w := replay.Choice.Winner; w != nil && w.PlacementSpec().Spread != nil {
+		for _, s := range replay.Trace.Steps {
+			c.Spread = append(c.Spread, SpreadStep(s))
+		}
+	}
+	for _, s := range replay.Decision.Shortfalls {
+		c.Shortfalls = append(c.Shortfalls, s.Message)
+	}
+	return c
+}
+
+func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedCluster {
+	if replay.Input == nil {
+		return nil
+	}
+	regions := map[string]string{}
+	for _, m := range in.Facts.Clusters {
+		regions[m.Name] = region(m)
+	}
+	traces := map[string]placement.ClusterTrace{}
+	for _, t := range replay.Trace.Clusters {
+		traces[t.Cluster] = t
+	}
+	var out []ExplainedCluster
+	add := func(result, cluster, reason, message string) {
+		trace := traces[cluster]
+		c := ExplainedCluster{
+			Cluster: cluster, Region: regions[cluster], Result: result, Reason: reason, Message: message,
+			Held: replay.Input.Held[cluster], Score: trace.Score,
+		}
+		for _, f := range trace.Filters {
+			c.Filters = append(c.Filters, Filter(f))
+		}
+		for _, p := range trace.Parts {
+			c.Parts = append(c.Parts, ScorePart{p.Name, p.Score, p.Note})
+		}
+		if holds(&replay.Spec, cluster) {
+			c.Replicas = replay.Spec.Target(cluster).Replicas
+		}
+		out = append(out, c)
+	}
+	for _, t := range replay.Decision.Targets {
+		switch {
+		case isEvicting(&replay.Spec, t.Cluster): // it is back, and not yet as it should be
+			add(Evicting, t.Cluster, t.Reason, t.Message)
+		case holds(&replay.Spec, t.Cluster):
+			add(Selected, t.Cluster, t.Reason, t.Message)
+		case replay.Division != nil:
+			add(Rejected, t.Cluster, hubv1.ReasonNoReplicas, "its share of the replicas is 0")
+		default:
+			add(Rejected, t.Cluster, replay.Scheduled.Reason, "every cluster keeps its copy")
+		}
+	}
+	for _, r := range replay.Decision.Evict {
+		add(Evicting, r.Cluster, r.Reason, r.Message)
+	}
+	for _, r := range replay.Decision.Withdraw {
+		result := Withdrawn
+		if holds(&replay.Spec, r.Cluster) { // nothing is done about the decision
+			result = Selected
+		}
+		add(result, r.Cluster, r.Reason, r.Message)
+	}
+	for _, r := range replay.Decision.Rejected {
+		add(Rejected, r.Cluster, r.Reason, r.Message)
+	}
+	slices.SortFunc(out, func(a, b ExplainedCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}

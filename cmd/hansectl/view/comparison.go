@@ -1,0 +1,96 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+)
+
+// Comparison of a replay with what the hub has recorded.
+type Comparison struct {
+	// Scheduled is what the replay says of the decision, Recorded what the hub has said.
+	Scheduled Said  `json:"scheduled"`
+	Recorded  *Said `json:"recorded,omitempty"`
+	Same      bool  `json:"same"`
+	// Differences between the binding and what the replay would write.
+	Differences []string `json:"differences,omitempty"`
+
+	since metav1.Time // of Recorded
+}
+
+// Said is a condition in short.
+type Said struct {
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
+}
+
+func comparisonOf(binding hubv1.BindingObject, replay decide.Replayed) Comparison {
+	c := Comparison{
+		Scheduled:   Said{replay.Scheduled.Status, replay.Scheduled.Reason, replay.Scheduled.Message},
+		Differences: differences(binding.BindingSpec(), &replay.Spec),
+	}
+	c.Same = len(c.Differences) == 0
+	if s := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled); s != nil {
+		c.Recorded, c.since = &Said{s.Status, s.Reason, s.Message}, s.LastTransitionTime
+	}
+	return c
+}
+
+// differences are what the replay would change of the decision, as far as it says what is where.
+func differences(before, after *hubv1.BindingSpec) []string {
+	var out []string
+	if a, b := followedBy(before), followedBy(after); a != b {
+		out = append(out, fmt.Sprintf("the binding follows %s, the replay %s", a, b))
+	}
+	names := map[string]bool{}
+	for _, spec := range []*hubv1.BindingSpec{before, after} {
+		for _, t := range spec.Clusters {
+			names[t.Name] = true
+		}
+	}
+	for name := range names {
+		if a, b := holding(before, name), holding(after, name); a != b {
+			out = append(out, fmt.Sprintf("%s: %s in the binding, %s in the replay", name, a, b))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func followedBy(spec *hubv1.BindingSpec) string {
+	ref := spec.PlacementRef
+	if ref == nil {
+		return "no placement"
+	}
+	return ref.Kind + "/" + ref.Name
+}
+
+// holding is what a binding says of one cluster.
+func holding(spec *hubv1.BindingSpec, cluster string) string {
+	if isEvicting(spec, cluster) {
+		return "evicting"
+	}
+	if !holds(spec, cluster) {
+		return "not selected"
+	}
+	if n := spec.Target(cluster).Replicas; n != nil {
+		return fmt.Sprintf("selected with %d replicas", *n)
+	}
+	return "selected"
+}
+
+func holds(spec *hubv1.BindingSpec, cluster string) bool {
+	t := spec.Target(cluster)
+	return t != nil && t.State == hubv1.TargetPresent
+}
+
+func isEvicting(spec *hubv1.BindingSpec, cluster string) bool {
+	t := spec.Target(cluster)
+	return t != nil && t.State == hubv1.TargetEvicting
+}

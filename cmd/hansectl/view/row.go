@@ -1,0 +1,115 @@
+package view
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
+)
+
+// Row is one cluster's part.
+type Row struct {
+	Cluster string            `json:"cluster"`
+	Region  string            `json:"region,omitempty"`
+	State   hubv1.TargetState `json:"state"`
+	// Generation of the hub object that the cluster holds.
+	Generation int64 `json:"generation,omitempty"`
+	// Revision that the cluster holds; absent without a rollout.
+	Revision int64 `json:"revision,omitempty"`
+	Report
+	// Away is true while the hub does not hear the cluster: the row says what was last known.
+	Away bool `json:"away,omitempty"`
+	// LastObservedTime is as of when the row is; absent while it is live, and if that is not known.
+	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+	// UID of the copy, and Digest of the manifest that it was last confirmed to be made from.
+	UID    types.UID `json:"uid,omitempty"`
+	Digest string    `json:"digest,omitempty"`
+
+	liveness
+}
+
+// Report is what the hub says of a copy.
+type Report struct {
+	Applied  metav1.ConditionStatus `json:"applied"`
+	Ready    *int64                 `json:"ready,omitempty"`
+	Replicas *int64                 `json:"replicas,omitempty"`
+	Health   hubv1.Health           `json:"health"`
+	Reason   string                 `json:"reason,omitempty"`
+	Message  string                 `json:"message,omitempty"`
+}
+
+func (r Report) why() string { return why(r.Reason, r.Message) }
+
+// liveness says how far a row may be out of date.
+type liveness struct {
+	unheard   bool         // the cluster has not reported on the object
+	silent    bool         // no hub runs that would hear it
+	unsure    bool         // whether a hub runs that would hear it is not known
+	overdue   bool         // the hub has not said for long that it observes the cluster
+	sight     *metav1.Time // when the hub last observed the cluster, as far as it has said
+	mayBeLost bool         // it has not been observed for an hour
+}
+
+func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, now time.Time) Row {
+	row := Row{Cluster: t.Name, State: t.State, Report: Report{Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}}
+	if m != nil {
+		row.Region, row.sight, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
+	}
+	if r == nil {
+		row.Away, row.unheard = away(m), true
+		return row
+	}
+	row.Generation, row.Reason, row.Message, row.LastObservedTime = r.Generation, r.Reason, r.Message, r.LastObservedTime
+	row.Revision = r.Revision
+	row.LastTransitionTime, row.UID, row.Digest = r.LastTransitionTime, r.UID, r.Digest
+	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
+	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
+	row.Away = r.LastObservedTime != nil || away(m)
+	row.overdue = m != nil && overdue(m, now)
+	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the cluster may come back in a moment, or no hub runs
+		row.LastObservedTime = row.sight
+	}
+	row.Ready, row.Replicas = rollup.Replicas(r.Observed)
+	return row
+}
+
+// during dates a row that would be live if a hub ran, and takes back what it says of Applied unless digest shows that
+// it still holds: digest is that of what the hub would send now, or empty.
+func (r *Row) during(silence *Silence, digest string) {
+	r.silent, r.mayBeLost = true, false
+	if r.unheard {
+		return
+	}
+	if !r.Away {
+		r.LastObservedTime = silence.Since
+		if silence.Since == nil || r.sight.Before(silence.Since) {
+			r.LastObservedTime = r.sight
+		}
+	}
+	if r.Applied != metav1.ConditionTrue || r.Reason == hubv1.ReasonIsTemplate || (digest != "" && digest == r.Digest) {
+		return
+	}
+	r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending
+	r.Message = "the hub would send another content now, but no hub runs"
+	if digest == "" || r.Digest == "" {
+		r.Message = "no hub runs, so it is unknown whether the cluster holds the desired content"
+	}
+}
+
+// lastKnown is true for a row that may say what is no longer so.
+func (r Row) lastKnown() bool { return r.Away || r.silent || r.overdue }
+
+// away is true for a cluster of which the hub says that it does not answer.
+func away(m *hubv1.MemberCluster) bool {
+	if m == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != hubv1.ReasonLeaving
+}
