@@ -218,5 +218,9 @@ func (r *Result) figures() []figure {
 		add(i.Scenario+", "+i.Step+": raw p99 ms", i.Raw.P99)
 		add(i.Scenario+", "+i.Step+": p99 over the same without faults", i.P99Ratio)
 	}
+	if r.Lost != nil {
+		add("lost: rows after the grace s", r.Lost.RowsSeconds)
+		add("lost: p50 of a single create, meanwhile over before", r.Lost.P50Ratio)
+	}
 	return out
 }

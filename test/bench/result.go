@@ -26,11 +26,12 @@ type Result struct {
 	Versions    Versions `json:"versions"`
 	Phases      []Phase  `json:"phases,omitempty"`
 	Restart     *Restart `json:"restart,omitempty"`
-	// Heaps and Isolation are of the profiles memory and isolation, Neighbours is of tenants.
+	// Heaps, Isolation, Neighbours and Lost are of the profiles memory, isolation, tenants and lost.
 	Heaps      []Heap      `json:"heaps,omitempty"`
 	Added      []Added     `json:"addedPerMember,omitempty"`
 	Isolation  []Isolation `json:"isolation,omitempty"`
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	Lost       *Lost       `json:"lost,omitempty"`
 	Error      string      `json:"error,omitempty"` // why later phases are missing
 }
 
@@ -137,7 +138,7 @@ func (r *Result) shares(name string) []float64 {
 }
 
 func (r *Result) empty() bool {
-	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0
+	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0 && r.Lost == nil
 }
 
 // derive fills in what follows from comparing phases, heaps and scenarios.

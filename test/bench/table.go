@@ -15,7 +15,7 @@ func (r *Result) markdown() string {
 	fmt.Fprintf(&b, "%d objects of %d bytes to %d members, %d requests in flight to each. %d cores (%s), %.0f GiB, %s, load %.1f before the run.\n",
 		r.Objects, r.ObjectBytes, r.Members, r.InFlight, m.Cores, m.CPU, m.MemoryGiB, m.OS, m.LoadBefore)
 	fmt.Fprintf(&b, "Hanse %s, Kubernetes %s, etcd %s, %s.\n\n", v.Hanse, v.Kubernetes, v.Etcd, v.Go)
-	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.neighbours, r.targetTable} {
+	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.neighbours, r.lost, r.targetTable} {
 		before := b.Len()
 		table(&b)
 		if b.Len() > before {
@@ -167,6 +167,16 @@ func (r *Result) neighbours(b *strings.Builder) {
 		row(b, n.Scenario, quantiles(n.Create), quantiles(n.Raw), fmt.Sprintf("%.2f", n.P50OverRaw), fmt.Sprintf("%.2f", n.P50Ratio),
 			fmt.Sprintf("%.2f", n.P50OverUndisturbed), statuses)
 	}
+}
+
+// lost is the table of a lost member.
+func (r *Result) lost(b *strings.Builder) {
+	if r.Lost == nil {
+		return
+	}
+	row(b, "all rows after the grace", "single create before p50 / p99", "meanwhile p50 / p99", "p50 meanwhile over before")
+	row(b, slices.Repeat([]string{"---"}, 4)...)
+	row(b, seconds(r.Lost.RowsSeconds), quantiles(r.Lost.Before), quantiles(r.Lost.Meanwhile), fmt.Sprintf("%.2f", r.Lost.P50Ratio))
 }
 
 // targetTable is the table of what the figures must hold.

@@ -226,3 +226,20 @@ func TestWhatADeletionMustHold(t *testing.T) {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
 }
+
+func TestMarkdownOfALostMember(t *testing.T) {
+	r := &Result{Lost: &Lost{RowsSeconds: 16, Before: Latency{P50: 40, P99: 90}, Meanwhile: Latency{P50: 60, P99: 120}, P50Ratio: 1.5}}
+	_, got, _ := strings.Cut(r.markdown(), "| all rows after the grace |")
+	want := ` single create before p50 / p99 | meanwhile p50 / p99 | p50 meanwhile over before |
+| --- | --- | --- | --- |
+| 16.0 s | 40 / 90 ms | 60 / 120 ms | 1.50 |
+
+| target | must be | is | holds |
+| --- | --- | --- | --- |
+| lost: rows of the lost member after the grace | at most 15 s | 16.00 s | no |
+| lost: p50 of a single create, meanwhile over before | at most 2 | 1.50 | yes |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("markdown (-want +got):\n%s", diff)
+	}
+}

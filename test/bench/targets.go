@@ -59,6 +59,10 @@ func (r *Result) targets() []target {
 	if len(r.Neighbours) > 0 {
 		out = append(out, target{what: "tenants: p50 of a single create over raw, beside a noisy tenant over the same without", is: noisiest(r.Neighbours), limit: 1.5})
 	}
+	if r.Lost != nil {
+		out = append(out, target{what: "lost: rows of the lost member after the grace", is: r.Lost.RowsSeconds, limit: 15, unit: " s"},
+			target{what: "lost: p50 of a single create, meanwhile over before", is: r.Lost.P50Ratio, limit: 2})
+	}
 	if len(r.Isolation) > 0 {
 		out = append(out, target{what: "isolation: p99 of the good members over the same without faults", is: worst(r.Isolation), limit: 1.3})
 	}
