@@ -17,7 +17,11 @@ func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition
 	if held := meta.FindStatusCondition(s.Conditions, hubv1.ConditionRemovalHeld); held != nil && held.Status == metav1.ConditionTrue {
 		return ready(metav1.Condition{Status: metav1.ConditionFalse, Reason: held.Reason, Message: held.Message})
 	}
-	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
+	kinds := []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy}
+	if meta.FindStatusCondition(s.Conditions, hubv1.ConditionRolledOut) != nil {
+		kinds = append(kinds, hubv1.ConditionRolledOut)
+	}
+	for _, kind := range kinds {
 		c = reported(s.Conditions, kind, generation)
 		if s.Objects == 0 {
 			c.Status = metav1.ConditionTrue

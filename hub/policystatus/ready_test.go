@@ -56,6 +56,20 @@ func TestAPlacementIsReady(t *testing.T) {
 			objects: 1, conditions: []metav1.Condition{accepted, scheduled, applied, healthy, condition(hubv1.ConditionRemovalHeld, yes, hubv1.ReasonLastCopy)},
 			want: metav1.Condition{Status: no, Reason: hubv1.ReasonLastCopy, Message: "as RemovalHeld says"},
 		},
+		"not while a rollout goes on": {
+			objects: 1, conditions: []metav1.Condition{accepted, scheduled, applied, healthy, condition(hubv1.ConditionRolledOut, no, hubv1.ReasonRolloutMoving)},
+			want: metav1.Condition{Status: no, Reason: hubv1.ReasonRolloutMoving, Message: "as RolledOut says"},
+		},
+		"when a rollout is complete": {
+			objects: 1, conditions: []metav1.Condition{accepted, scheduled, applied, healthy, condition(hubv1.ConditionRolledOut, yes, hubv1.ReasonRolloutComplete)},
+			want: metav1.Condition{Status: yes, Reason: hubv1.ReasonRolloutComplete, Message: "as RolledOut says"},
+		},
+		"though no object follows its rollout": {
+			conditions: []metav1.Condition{
+				accepted, condition(hubv1.ConditionScheduled, unknown, hubv1.ReasonNothingSelected), condition(hubv1.ConditionRolledOut, yes, hubv1.ReasonRolloutComplete),
+			},
+			want: metav1.Condition{Status: yes, Reason: hubv1.ReasonNothingSelected, Message: "as Scheduled says"},
+		},
 		"when removals are confirmed": {
 			objects: 1, conditions: []metav1.Condition{accepted, scheduled, applied, healthy, condition(hubv1.ConditionRemovalHeld, no, hubv1.ReasonRemovalConfirmed)},
 			want: metav1.Condition{Status: yes, Reason: hubv1.ReasonHealthyEverywhere, Message: "as Healthy says"},

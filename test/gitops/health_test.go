@@ -35,6 +35,7 @@ type reading struct {
 	kind       string
 	spec       string
 	observed   int
+	phase      string // of status.rollout
 	conditions []string
 	want       verdicts
 }
@@ -108,6 +109,26 @@ func TestTheExamplesReadEveryStateAsTheToolsShould(t *testing.T) {
 			kind: "Placement", observed: 2,
 			conditions: append(placed("False TooManyRemovals", "True AppliedEverywhere", "True HealthyEverywhere"), "RemovalHeld=True TooManyRemovals"),
 			want:       verdicts{suspended, inProgress, inProgress},
+		},
+		"a placement whose objects change in waves": {
+			kind: "Placement", observed: 2, phase: "Progressing",
+			conditions: append(placed("False RolloutMoving", "True AppliedEverywhere", "True HealthyEverywhere"), "RolledOut=False RolloutMoving"),
+			want:       verdicts{progressing, inProgress, inProgress},
+		},
+		"a placement with a wave that waits for its approval": {
+			kind: "Placement", observed: 2, phase: "WaitingForApproval",
+			conditions: append(placed("False RolloutMoving", "True AppliedEverywhere", "True HealthyEverywhere"), "RolledOut=False RolloutMoving"),
+			want:       verdicts{suspended, inProgress, inProgress},
+		},
+		"a placement whose rollouts have no baseline yet": {
+			kind: "Placement", observed: 2, phase: "Complete",
+			conditions: append(placed("False BaselinePending", "True AppliedEverywhere", "True HealthyEverywhere"), "RolledOut=False BaselinePending"),
+			want:       verdicts{progressing, inProgress, inProgress},
+		},
+		"a placement whose change was rolled back": {
+			kind: "Placement", observed: 2, phase: "RolledBack",
+			conditions: append(placed("False RolloutFailed", "True AppliedEverywhere", "True HealthyEverywhere"), "RolledOut=False RolloutFailed"),
+			want:       verdicts{degraded, inProgress, inProgress},
 		},
 
 		"an override policy that the hub has not seen": {kind: "OverridePolicy", observed: -1, want: verdicts{progressing, inProgress, inProgress}},
@@ -209,6 +230,9 @@ func (r reading) object(t *testing.T) *unstructured.Unstructured {
 	}
 	if len(conditions) > 0 {
 		state["conditions"] = conditions
+	}
+	if r.phase != "" {
+		state["rollout"] = map[string]any{"phase": r.phase}
 	}
 	if len(state) > 0 {
 		obj.Object["status"] = state
