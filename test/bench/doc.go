@@ -1,7 +1,7 @@
 // Command bench measures Hanse beside a raw client loop that does the same writes straight to the members, in one run
 // on the same control planes: a hub and bare members of the lab, made for the run and taken down after it. Profiles of
-// their own measure what a member costs in memory, what bad members do to good ones, what a noisy tenant does to
-// another one, and how fast a lost member is told; `bench compare` puts runs beside each other. docs/benchmarks.md has the recorded figures.
+// their own measure the memory of a member, good members beside bad ones, a tenant beside a noisy one, and how fast the
+// hub tells of a lost member. `bench compare` puts runs beside each other. docs/benchmarks.md has the recorded figures.
 //
 // It decides nothing: a slow run is a figure, not a failure. It fails if a copy is missing or not what was written.
 //
