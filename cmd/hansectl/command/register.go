@@ -172,6 +172,9 @@ func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 			return "the hub has not processed it yet", false, nil
 		}
 		seen = true
+		if ready.Status == metav1.ConditionTrue && m.Status.Version.Kubernetes == "" {
+			return "Ready; the hub has not read its version and region yet", true, nil
+		}
 		if ready.Status == metav1.ConditionTrue {
 			return fmt.Sprintf("Ready: %s, region %s", m.Status.Version.Kubernetes, regionOf(&m)), true, nil
 		}
