@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// tenantClient reads what decides on a namespace and does not live there. What the user may not list is asked of the
-// hub, which tells what concerns the namespace.
+// tenantClient reads the cluster-scoped objects that affect a namespace. If the user may not list a kind, it asks the
+// hub for the parts that concern the namespace.
 type tenantClient struct {
 	client.Client
 	hub       *hub
@@ -61,10 +61,11 @@ func (t *tenantClient) List(ctx context.Context, list client.ObjectList, opts ..
 	return err
 }
 
-// factsAge is how old facts may be. It spares the hub while one command lists several kinds.
+// factsAge is the maximum age of cached facts. It saves requests while one command lists several kinds.
 const factsAge = time.Second
 
-// ask takes from the facts of the namespace what the user may not list, which refused says.
+// ask calls take with the facts of the namespace that the hub returns. refused is the error of the user's own list
+// request.
 func (t *tenantClient) ask(ctx context.Context, refused error, take func(*memberview.FactsAnswer)) error {
 	if time.Since(t.asked) > factsAge {
 		t.facts = memberview.FactsAnswer{}

@@ -19,15 +19,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// hubName is what the chart hanse-hub calls its Deployment, and the hub its Lease.
+// hubName is the name of the chart's Deployment and of the hub's Lease.
 const hubName = "hanse-hub"
 
-// patience is how long uninstall waits for what.
+// patience has the timeouts of uninstall.
 type patience struct {
 	pods time.Duration
-	// free is how long nobody may take a free Lease: a hub that stands by tries every 2 s.
+	// free is how long a free Lease must stay without a holder. A standby hub tries to take it every 2 s.
 	free time.Duration
-	// lease is for the wait as a whole, longer than a Lease lasts.
+	// lease limits the whole wait. It is longer than a Lease is valid.
 	lease time.Duration
 }
 
@@ -83,15 +83,14 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 
 var errLed = errors.New("a hub is running that this command cannot stop: end it, then run the command again")
 
-// watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it
-// lasts.
+// watching follows a Lease. It uses only its own clock: a Lease has expired if it was not renewed for its lifetime.
 type watching struct {
-	free  time.Duration // how long nobody may take a free Lease
+	free  time.Duration // how long a free Lease must stay without a holder
 	last  *holder
 	since time.Time
 }
 
-// see says whether nobody leads any more, or fails because somebody does.
+// see reports whether the Lease has no holder. It returns an error if a hub still renews it.
 func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	changed := w.last == nil || *w.last != now
 	if changed && w.last != nil && now.name != "" {
@@ -107,7 +106,7 @@ func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	return at.Sub(w.since) >= needed, nil
 }
 
-// awaitNoLeader returns when no hub acts any more.
+// awaitNoLeader waits until no hub is active.
 func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
 	seen := watching{free: u.patience.free}
 	_, err := await(ctx, u.hub.streams.Out, u.patience.lease, func(ctx context.Context) (string, bool, error) {

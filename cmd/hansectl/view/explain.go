@@ -16,39 +16,39 @@ import (
 	dividing "github.com/hanse-dev/hanse/replicas"
 )
 
-// Explanation is what `explain` shows: the decision on one object, made again.
+// Explanation is the output of the command explain: a replay of the scheduling decision for one object.
 type Explanation struct {
 	Object Object `json:"object"`
-	// Placement that the replay follows; null if there is none.
+	// Placement that the object follows in the replay; null if there is none.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
-	// Scheduled is what the replay says of the decision, Recorded what the hub has said.
+	// Scheduled is the condition that results from the replay, Recorded the condition in the binding.
 	Scheduled Said  `json:"scheduled"`
 	Recorded  *Said `json:"recorded,omitempty"`
 	Same      bool  `json:"same"`
-	// Differences between the binding and what the replay would write.
+	// Differences between the binding and the result of the replay.
 	Differences []string `json:"differences,omitempty"`
-	// Clusters that there are, by name; empty if none was asked about.
+	// Clusters of the hub, by name; empty if the user did not ask for clusters.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing clusters are in the binding and have no MemberCluster: nothing is decided about them.
+	// Missing clusters are in the binding but have no MemberCluster. The replay decides nothing about them.
 	Missing []string `json:"missing,omitempty"`
-	// Selected of the clusters hold the object after the replay.
+	// Selected is the number of clusters that hold the object after the replay.
 	Selected int `json:"selected"`
-	// Withdrawing is from how many clusters the replay withdraws the object.
+	// Withdrawing is the number of clusters from which the replay removes the object.
 	Withdrawing int `json:"withdrawing,omitempty"`
 	// AffinityGroup that holds the object.
 	AffinityGroup string             `json:"affinityGroup,omitempty"`
 	Spread        []SpreadStep       `json:"spread,omitempty"`
 	Shortfalls    []string           `json:"shortfalls,omitempty"`
 	Division      *ExplainedDivision `json:"division,omitempty"`
-	// Rollout of the object, as the binding says; absent if the placement has none.
+	// Rollout of the object from the binding; absent if the placement has none.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes say what only the hub knows.
+	// Notes name the inputs that only the hub knows.
 	Notes []string `json:"notes,omitempty"`
-	// Fields say who set what on the cluster that was asked about, if that was asked for.
+	// Fields tells who set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
 
-	cluster string // the one that is asked about; empty for all
+	cluster string // the requested cluster; empty for all
 	since   metav1.Time
 }
 
@@ -59,57 +59,57 @@ type Followed struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
 	Priority   int32  `json:"priority"`
-	// Enforced is true for a ClusterPlacement that no other placement outranks.
+	// Enforced is true for an enforced ClusterPlacement. No other placement takes precedence over it.
 	Enforced bool `json:"enforced,omitempty"`
 }
 
-// NotFollowed is a placement that matches the object, or cannot be read.
+// NotFollowed is a placement that matches the object and is not followed, or that cannot be read.
 type NotFollowed struct {
 	Placement string `json:"placement"`
 	Why       string `json:"why"`
 }
 
-// Said is a condition in short.
+// Said is the short form of a condition.
 type Said struct {
 	Status  metav1.ConditionStatus `json:"status"`
 	Reason  string                 `json:"reason"`
 	Message string                 `json:"message"`
 }
 
-// What becomes of a cluster.
+// The outcomes for a cluster.
 const (
 	Selected  = "Selected"
-	Withdrawn = "Withdrawn" // it has the object and loses it
-	Evicting  = "Evicting"  // others take its place; what it has goes when they are healthy
+	Withdrawn = "Withdrawn" // it has the object and will lose it
+	Evicting  = "Evicting"  // other clusters replace it; its copy is removed when they are healthy
 	Rejected  = "Rejected"
 )
 
-// ExplainedCluster is one cluster on its way through the decision.
+// ExplainedCluster is one cluster with the results of all steps of the decision.
 type ExplainedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
 	Result  string `json:"result"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Held is true if the object was there before.
+	// Held is true if the cluster held the object before.
 	Held bool `json:"held"`
-	// Filters in the order in which they are asked.
+	// Filters in the order of their evaluation.
 	Filters []Filter `json:"filters,omitempty"`
-	// Score and its parts; none for a cluster that a filter takes the object from.
+	// Score and its parts; absent if a filter rejects the cluster.
 	Score int64       `json:"score"`
 	Parts []ScorePart `json:"parts,omitempty"`
 	// Replicas of a divided object.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// Filter is the answer of one filter: no reason if the cluster passes.
+// Filter is the result of one filter. Reason is empty if the cluster passes.
 type Filter struct {
 	Filter  string `json:"filter"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// ScorePart is what one preference or property adds to a score.
+// ScorePart is the part of a score from one preference or property.
 type ScorePart struct {
 	Part  string `json:"part"`
 	Score int64  `json:"score"`
@@ -119,22 +119,22 @@ type ScorePart struct {
 // SpreadStep is one step of the spread.
 type SpreadStep struct {
 	Action string `json:"action"`
-	// Cluster, or the affinity group.
+	// Cluster or affinity group of the step.
 	Cluster string `json:"cluster"`
 	Why     string `json:"why"`
 }
 
-// ExplainedDivision is how replicas are divided.
+// ExplainedDivision describes the division of replicas.
 type ExplainedDivision struct {
 	Path  string         `json:"path"`
 	By    hubv1.DivideBy `json:"by"`
 	Total int64          `json:"total"`
-	// Rest is how many have no room.
+	// Rest is the number of replicas without room.
 	Rest   int64   `json:"rest"`
 	Shares []Share `json:"shares"`
 }
 
-// Share is one cluster's part of the replicas. What is unlimited is null.
+// Share is one cluster's part of the replicas. Null means unlimited.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`
@@ -142,12 +142,12 @@ type Share struct {
 	Max     *int64 `json:"max"`
 	Room    *int64 `json:"room"`
 	Held    *int64 `json:"held"`
-	// Fixed shares stay as they are.
+	// Fixed is true if the share does not change.
 	Fixed bool  `json:"fixed,omitempty"`
 	Share int64 `json:"share"`
 }
 
-// Explain tells of a replay. cluster is the one that is asked about, empty for all.
+// Explain describes a replay. cluster is the requested cluster; empty for all.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
 	id := hubv1.ObjectOf(in.Binding)
 	status := in.Binding.BindingStatus()
@@ -206,7 +206,7 @@ func notFollowed(in decide.Input, replay decide.Replayed) []NotFollowed {
 	return out
 }
 
-// differences are what the replay would change of the decision, as far as it says what is where.
+// differences lists the changes of targets and replicas between the binding and the replay.
 func differences(before, after *hubv1.BindingSpec) []string {
 	var out []string
 	if a, b := followedBy(before), followedBy(after); a != b {
@@ -235,7 +235,7 @@ func followedBy(spec *hubv1.BindingSpec) string {
 	return ref.Kind + "/" + ref.Name
 }
 
-// holding is what a binding says of one cluster.
+// holding describes the state of one cluster in a binding.
 func holding(spec *hubv1.BindingSpec, cluster string) string {
 	if isEvicting(spec, cluster) {
 		return "evicting"
@@ -291,7 +291,7 @@ func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedClust
 	}
 	for _, t := range replay.Decision.Targets {
 		switch {
-		case isEvicting(&replay.Spec, t.Cluster): // it is back, and not yet as it should be
+		case isEvicting(&replay.Spec, t.Cluster): // the cluster answers again, but its copy is not ready
 			add(Evicting, t.Cluster, t.Reason, t.Message)
 		case holds(&replay.Spec, t.Cluster):
 			add(Selected, t.Cluster, t.Reason, t.Message)
@@ -306,7 +306,7 @@ func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedClust
 	}
 	for _, r := range replay.Decision.Withdraw {
 		result := Withdrawn
-		if holds(&replay.Spec, r.Cluster) { // nothing is done about the decision
+		if holds(&replay.Spec, r.Cluster) { // the hub does not carry out the decision
 			result = Selected
 		}
 		add(result, r.Cluster, r.Reason, r.Message)
@@ -339,7 +339,7 @@ func limited(n int64) *int64 {
 	return &n
 }
 
-// notes say what of the decision only the hub knows.
+// notes lists the parts of the decision that only the hub knows.
 func notes(in decide.Input, replay decide.Replayed) []string {
 	w := replay.Choice.Winner
 	if w == nil {
@@ -363,12 +363,12 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	return out
 }
 
-// NeedsScalePath says whether a placement divides objects of a kind and does not say where their replicas are.
+// NeedsScalePath reports whether a placement divides replicas of a kind and does not name the field that has them.
 func NeedsScalePath(p hubv1.PlacementObject, kind schema.GroupKind) bool {
 	return dividing.NeedsPath(kind, &p.PlacementSpec().Replicas)
 }
 
-// NeedsCounts says whether a placement asks how many objects each cluster has.
+// NeedsCounts reports whether a placement uses the number of objects on each cluster.
 func NeedsCounts(p hubv1.PlacementObject) bool {
 	spread := p.PlacementSpec().Spread
 	return spread != nil && slices.ContainsFunc(spread.Scores, func(s hubv1.WeighedScore) bool {
@@ -376,8 +376,8 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused says whether the hub itself would act on the object's kind. Whether it runs workloads is known from what it
-// has said.
+// Refused reports whether the hub refuses to federate the object's kind because the hub itself would act on it. The
+// binding's conditions tell whether the hub runs workloads.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
 	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)

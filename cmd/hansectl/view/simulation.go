@@ -11,42 +11,44 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Simulation is what `simulate` shows: where a fleet comes to rest as it is, and where with changes.
+// Simulation is the output of the command simulate. It compares the final placement of all objects with and without
+// changes.
 type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
-	// Changes are what is taken to be so.
+	// Changes are the simulated changes.
 	Changes []string `json:"changes,omitempty"`
-	// Objects that differ, by name.
+	// Objects whose placement differs, by name.
 	Objects []SimulatedObject `json:"objects"`
-	// Clusters that there are before or after, by name.
+	// Clusters before or after the changes, by name.
 	Clusters []SimulatedCluster `json:"clusters"`
-	// Notes say what is not known.
+	// Notes name unknown inputs.
 	Notes []string `json:"notes,omitempty"`
 
-	all bool // every object is named
+	all bool // name every object
 }
 
-// SimulationSummary counts objects, and replicas and copies of them.
+// SimulationSummary counts objects, replicas and copies.
 type SimulationSummary struct {
 	Objects int `json:"objects"`
 	Changed int `json:"changed"`
-	// Nowhere are those that lose their last cluster that answers.
+	// Nowhere counts the objects that lose their last cluster that answers.
 	Nowhere int `json:"nowhere"`
-	// TooFew are those that change, run somewhere, and are left with fewer clusters than asked for.
+	// TooFew counts the changed objects that still run, but on fewer clusters than the placement requests.
 	TooFew int `json:"tooFew"`
-	// ReplicasMoved leave one cluster for another one.
+	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is how many more have no room than before.
+	// ReplicasWithoutRoom is the increase of replicas without room.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
-	// CopiesAway stay on clusters that no longer answer, and ReplicasAway with them, as far as the replicas are divided.
+	// CopiesAway is the number of copies on clusters that no longer answer. ReplicasAway counts their replicas, if
+	// divided.
 	CopiesAway   int   `json:"copiesAway"`
 	ReplicasAway int64 `json:"replicasAway"`
 }
 
-// SimulatedObject is one object that differs.
+// SimulatedObject is one object whose placement differs.
 type SimulatedObject struct {
 	Object Object `json:"object"`
-	// Placement that is followed, such as "Placement shop/web"; Before is empty if there was no other one.
+	// Placement that the object follows, such as "Placement shop/web"; PlacementBefore is empty if it is the same.
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	// Before and After are the clusters that shall hold the object, by name.
@@ -54,14 +56,14 @@ type SimulatedObject struct {
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
 	Lost   []string          `json:"lost,omitempty"`
-	// Away are clusters of After that no longer answer: what is there is lost, or runs on unseen.
+	// Away are clusters of After that no longer answer. Copies there are lost, or run unobserved.
 	Away []string `json:"away,omitempty"`
-	// Running is how many clusters answer and hold the object.
+	// RunningBefore and Running are the numbers of answering clusters that hold the object.
 	RunningBefore int `json:"runningBefore"`
 	Running       int `json:"running"`
 
 	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
-	// NoRoom is how many replicas have none.
+	// NoRoomBefore and NoRoom are the numbers of replicas without room.
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
@@ -76,11 +78,11 @@ type SimulatedTarget struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// SimulatedCluster is what a cluster has before and after.
+// SimulatedCluster compares the copies and replicas of a cluster before and after.
 type SimulatedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
-	// Away is true if it does not answer after the changes.
+	// Away is true if the cluster does not answer after the changes.
 	Away           bool  `json:"away,omitempty"`
 	ObjectsBefore  int   `json:"objectsBefore"`
 	Objects        int   `json:"objects"`
@@ -88,8 +90,7 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate tells two settlements apart. before is nil if what the bindings said at the beginning is what after is
-// compared with.
+// Simulate compares two simulated results. If before is nil, it compares after with the bindings' recorded state.
 func Simulate(before, after *decide.Settlement, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: notes, Objects: []SimulatedObject{}, all: all}
 	past := pastOf(before, after)
@@ -103,7 +104,7 @@ func Simulate(before, after *decide.Settlement, changes, notes []string, all boo
 		}
 		was := past.outcomes[after.Object(i).Identity()]
 		if was.Binding == nil && outcome.Binding == nil && was.Scheduled.Reason == "" && outcome.Scheduled.Reason == "" {
-			continue // no placement selects it
+			continue // no placement selects the object
 		}
 		o := SimulatedObject{
 			Object:    objectOf(after.Object(i).Identity(), after.Object(i).Object),
@@ -141,7 +142,7 @@ func Simulate(before, after *decide.Settlement, changes, notes []string, all boo
 	return s
 }
 
-// past is what a simulation is compared with.
+// past is the result to which a simulation is compared.
 type past struct {
 	outcomes map[hubv1.ObjectIdentity]decide.Outcome
 	index    map[hubv1.ObjectIdentity]int
@@ -165,7 +166,7 @@ func pastOf(before, after *decide.Settlement) past {
 	return p
 }
 
-// recorded is what a binding says of itself.
+// recorded returns the outcome that a binding has recorded.
 func recorded(b hubv1.BindingObject) decide.Outcome {
 	o := decide.Outcome{Binding: b}
 	if b == nil {
@@ -218,7 +219,7 @@ func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// roomless is how many replicas of an object have no room.
+// roomless returns the number of an object's replicas without room.
 func roomless(s *decide.Settlement, i int) int64 {
 	if b := s.Outcomes[i].Binding; b == nil || b.BindingSpec().Division == nil {
 		return 0
@@ -229,7 +230,7 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// compare fills in what follows from the clusters before and after.
+// compare computes the fields that follow from the clusters before and after.
 func (o *SimulatedObject) compare(awayBefore, away map[string]bool) {
 	before := map[string]*int32{}
 	for _, t := range o.Before {
@@ -271,7 +272,7 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// same is true if nothing has changed but words.
+// same reports whether only messages have changed.
 func (o *SimulatedObject) same() bool {
 	return sameTargets(o.Before, o.After) && len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
@@ -283,13 +284,13 @@ func sameTargets(before, after []SimulatedTarget) bool {
 	})
 }
 
-// nowhere is true if the last cluster that answers is lost.
+// nowhere reports whether the object loses its last cluster that answers.
 func (o *SimulatedObject) nowhere() bool { return o.Running == 0 && o.RunningBefore > 0 }
 
-// fewerThanAsked are reasons of decisions that could not choose, or replace, all clusters that they should.
+// fewerThanAsked are the reasons of decisions that could not select or replace enough clusters.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 
-// short is true if fewer clusters hold the object, and answer, than asked for.
+// short reports whether fewer answering clusters hold the object than the placement requests.
 func (o *SimulatedObject) short() bool {
 	return o.Running > 0 && o.Scheduled.Status != metav1.ConditionTrue && slices.Contains(fewerThanAsked, o.Scheduled.Reason)
 }
@@ -312,10 +313,10 @@ func (s *SimulationSummary) add(o SimulatedObject) {
 	}
 }
 
-// Changed says whether the changes change anything.
+// Changed reports whether the changes affect any object.
 func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
 
-// Underway is how many objects are not where they come to rest.
+// Underway returns the number of objects that are not at their final clusters yet.
 func Underway(s *decide.Settlement) int {
 	n := 0
 	for i, o := range s.Outcomes {
@@ -326,7 +327,7 @@ func Underway(s *decide.Settlement) int {
 	return n
 }
 
-// fleetCount counts by cluster.
+// fleetCount has the counts of each cluster.
 type fleetCount map[string]*SimulatedCluster
 
 func (f fleetCount) clusters(all []*hubv1.MemberCluster) {
