@@ -11,9 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Compiled is the part of a PlacementSpec that decides on clusters, with its selectors and expressions read. It is made
-// once for a spec, may be used by many decisions at a time, and remembers what it found of clusters that have a
-// Revision.
+// Compiled is the part of a PlacementSpec that selects clusters, with its selectors and expressions parsed. It is made
+// once for a spec, and concurrent decisions may use it. It caches its findings about clusters that have a Revision.
 type Compiled struct {
 	names, excludedNames []string
 	requirements         []requirement
@@ -21,7 +20,7 @@ type Compiled struct {
 	tolerations          []corev1.Toleration
 	evictAfter           *int64 // seconds; nil for never
 
-	number      int // of clusters; 0 for as many as can
+	number      int // number of clusters; 0 for all
 	constraints []constraint
 	preferences []preference
 	capacity    int64 // weights of the built-in scores
@@ -36,7 +35,7 @@ type Compiled struct {
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
-	anyway                            bool // it is a wish
+	anyway                            bool // it is a preference, not a requirement
 }
 
 // preference adds its weight to the score of the clusters that it selects.
@@ -53,12 +52,12 @@ type group struct {
 	requirements []requirement
 }
 
-// Compile reads the selectors and expressions of a spec. Its error says what cannot be read, and where.
+// Compile parses the selectors and expressions of a spec. Its error has the reason and the field.
 func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	s := spec.Clusters
 	c := &Compiled{names: s.Names, excludedNames: s.ExcludedNames, tolerations: s.Tolerations}
 	if len(s.Names) == 0 && s.LabelSelector == nil && s.Expression == "" {
-		// The CRD refuses this. Taken as "no cluster" it would withdraw the object everywhere.
+		// The CRD refuses this. Read as "no cluster", it would withdraw the object everywhere.
 		return nil, errors.New("reading spec.clusters: neither names, labelSelector nor expression is set")
 	}
 	if after := spec.Failover.EvictAfterSeconds; after != nil {
@@ -124,11 +123,11 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	return nil
 }
 
-// bound is 0, which bounds nothing, for a value that is unset or makes no sense.
+// bound returns n, or 0 (no bound) for a value that is unset or not positive.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that
-// it is Ready and serves the kind: its version, nodes and capacity, and its annotations.
+// ReadsFacts reports whether decisions depend on cluster facts that change without a user: version, nodes, capacity and
+// annotations. Whether a cluster is Ready and serves the kind does not count.
 func (c *Compiled) ReadsFacts() bool {
 	reads := c.expression.readsFacts() || c.capacity != 0
 	for _, p := range c.preferences {

@@ -8,28 +8,28 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Part is what one preference or property of a cluster adds to its score.
+// Part is the part of a cluster's score from one preference or property.
 type Part struct {
 	Name  string
 	Score int64
-	// Note says why it adds nothing though it is asked for, such as an expression without an answer.
+	// Note is the reason why a requested part is zero, such as an expression without a result.
 	Note string
 }
 
-// untoleratedWish is what a PreferNoSchedule taint that is not tolerated adds.
+// untoleratedWish is added to the score for each PreferNoSchedule taint that is not tolerated.
 const untoleratedWish = -100
 
-// findings are what depends on the placement and one cluster alone.
+// findings depend only on the placement and one cluster.
 type findings struct {
 	revision string
-	causes   []cause // by filter; zero for filters that are not remembered
-	parts    []Part  // of the score, but the built-in ones
+	causes   []cause // by filter; zero for filters that are not cached
+	parts    []Part  // parts of the score, except the built-in ones
 	score    int64
 	domains  []string // by constraint
-	groups   []bool   // whether it is in each
+	groups   []bool   // by group: whether the cluster is in it
 }
 
-// find looks at a cluster, or remembers what it found when the cluster was the same.
+// find evaluates a cluster, or returns the cached findings for its revision.
 func (c *Compiled) find(in *Input, cl *Cluster) *findings {
 	if cl.Revision != "" {
 		if known, ok := c.seen.Load(cl.Name); ok && known.(*findings).revision == cl.Revision {
@@ -114,7 +114,7 @@ func (c *Compiled) builtIn(all []*contender) {
 	}
 }
 
-// add in steps of a tenth, so that little changes move nothing.
+// add rounds the share to tenths, so that small changes move nothing.
 func (d *contender) add(name string, weight int64, share float64) {
 	const steps = 10
 	part := Part{Name: name, Score: weight * int64(share*steps+1e-9) / steps}

@@ -12,8 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// requirements are the lines of a label selector, matchLabels by key and then the expressions in order. An error starts
-// with where.
+// requirements returns the requirements of a label selector: matchLabels by key, and then the expressions in order.
 func requirements(s *metav1.LabelSelector) ([]requirement, error) {
 	if s == nil {
 		return nil, nil
@@ -42,7 +41,7 @@ func require(key string, op metav1.LabelSelectorOperator, values ...string) (req
 	return requirement{LabelSelectorRequirement: one, selector: sel}, err
 }
 
-// failing says why the labels do not meet all of the requirements; empty if they do.
+// failing returns why the labels do not meet all requirements; empty if they do.
 func failing(rs []requirement, set map[string]string) string {
 	for _, r := range rs {
 		if why := r.fails(set); why != "" {
@@ -52,13 +51,13 @@ func failing(rs []requirement, set map[string]string) string {
 	return ""
 }
 
-// requirement is one line of a label selector; values keep the order in which they were written, for messages.
+// requirement is one line of a label selector. Its values keep their written order, for messages.
 type requirement struct {
 	metav1.LabelSelectorRequirement
 	selector labels.Selector
 }
 
-// fails says why the labels do not meet the requirement; empty if they do.
+// fails returns why the labels do not meet the requirement; empty if they do.
 func (r requirement) fails(set map[string]string) string {
 	if r.selector.Matches(labels.Set(set)) {
 		return ""
@@ -87,7 +86,7 @@ func subject(key string) string {
 	return "label " + key
 }
 
-// list shows at most five values, so that a long list of names does not fill a message.
+// list returns at most five values, so that a long list does not fill a message.
 func list(values []string) string {
 	const shown = 5
 	if len(values) <= shown {
