@@ -26,7 +26,7 @@ func join(parts ...string) string {
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// failure says why the change has failed, and the ways out.
+// failure describes why the change has failed, and how to continue.
 func (s *step) failure(bad []*target) string {
 	t := bad[0]
 	others := ""
