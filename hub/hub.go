@@ -44,34 +44,35 @@ type Options struct {
 	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads;
 	// empty: no label.
 	Version string
-	// Identity tells replicas apart, such as the pod's UID; random if empty. See shard.Options.
+	// Identity distinguishes replicas, such as the pod's UID; random if empty. See shard.Options.
 	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
-	// Failover limits how many objects move from clusters that are away. Its grace period is also how long a cluster may
-	// not answer before it is tainted NoExecute. Confirmed is not to be set.
+	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
+	// unreachable cluster is tainted NoExecute. Confirmed must not be set.
 	Failover schedule.Failover
 	// Proxy of connections to members; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Guard limits how many copies decisions delete at once.
 	Guard schedule.Guard
-	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the
+	// built-in ones.
 	DeniedMetadataPrefixes []string
-	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read
-	// in all of them.
+	// FederatedNamespaces are the namespaces in which objects of a resource are read. Resources without an entry are
+	// read in all namespaces.
 	FederatedNamespaces map[schema.GroupResource][]string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the
 	// DNS names by which the API server calls it.
 	WebhookAddress string
 	WebhookNames   []string
-	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where
-	// other replicas reach it; empty means there, too.
+	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
+	// its address for other replicas; empty means ViewAddress.
 	ViewAddress, ViewHost string
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
-	// deletion; below zero none is.
+	// deletion. A negative number protects none.
 	ProtectedCopies int
 }
 
@@ -82,7 +83,7 @@ const (
 	WebhookSecret = "hanse-hub-webhook"
 	// LeaseName is the name of the Lease that the leading process holds.
 	LeaseName = "hanse-hub"
-	// MetricsName is the DNS name that the certificate of the metrics is for.
+	// MetricsName is the DNS name in the metrics certificate.
 	MetricsName = "hanse-hub-metrics." + hubv1.SystemNamespace + ".svc"
 )
 
@@ -92,8 +93,8 @@ func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
 }
 
-// Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in
-// another process, which knows nothing old.
+// Run runs the hub until ctx ends, or until it loses leadership or its shard. Then the process must end, so that a new
+// one starts without old state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	self, err := identity.Await(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {
@@ -112,7 +113,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// A process that has lost the lead ends without waiting for anything. Others shall not wait for its Lease to run out.
+	// After losing the lead, the process ends at once. It releases its Lease, so that other replicas need not wait for
+	// its expiry.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}
