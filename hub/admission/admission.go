@@ -46,7 +46,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Path at which policies are reviewed, but for its random part (hub/certificate).
+// Path of the webhook without its random part (hub/certificate).
 const Path = "/validate-policies"
 
 const (
@@ -54,13 +54,13 @@ const (
 	reviewWithin = 8 * time.Second
 	// renderWithin is the part of reviewWithin for rendering objects.
 	renderWithin = 4 * time.Second
-	// atOnce is the number of reviews at a time: at most ofAuthor of one author, and ofNamespace of policies of one
-	// namespace. Other reviews wait.
+	// atOnce is the maximum number of concurrent reviews: at most ofAuthor of one author, and ofNamespace of policies
+	// of one namespace. Other reviews wait.
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors and mostNames are the limits in the definitions of policies. An API server asks about no policy above
-	// them.
+	// mostSelectors and mostNames are the limits in the definitions of policies. The API server rejects larger policies
+	// before the review.
 	mostSelectors = 64
 	mostNames     = 1000
 )
