@@ -12,14 +12,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// refused is the cluster that a MemberCluster found behind its kubeconfig although another MemberCluster holds it. It
-// is not in the status: a clusterID there never changes, and this MemberCluster may get another kubeconfig.
+// refused is the cluster behind a MemberCluster's kubeconfig if another MemberCluster already represents it. It is not
+// in the status: a clusterID there never changes, but this MemberCluster may get another kubeconfig.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte
 }
 
-// rivals are the other MemberClusters of the same cluster. They wake when one of them changes.
+// rivals returns the other MemberClusters of the same cluster. They are queued when one of them changes.
 func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster, ok := o.(*hubv1.MemberCluster)
 	if !ok || cluster.Status.ClusterID == "" {
@@ -49,8 +49,7 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 	r.refused[cluster] = f
 }
 
-// refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another
-// MemberCluster holds it.
+// refuseKnownRival sets Ready without a connection, if it is known that another MemberCluster represents this cluster.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -94,8 +93,9 @@ func (r *Reconciler) refuse(run *run, holder string) {
 		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
 }
 
-// holderOf returns the MemberCluster before which this one has to stand back, or "". Who has the ID in its status holds
-// the cluster, with objects on it perhaps; if this one has it too, the older does, then the first by name.
+// holderOf returns the MemberCluster that takes precedence over this one, or "". A MemberCluster with the ID in its
+// status takes precedence, because it may have objects on the cluster. If both have the ID, the older one does, then
+// the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
