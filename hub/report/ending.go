@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ends reports whether the hub object is deleted, so that the binding goes with the last copy.
+// ends reports whether the hub object is deleted, so that the binding is deleted after the last copy.
 func (r *run) ends() bool {
 	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
 	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
