@@ -11,7 +11,7 @@ import (
 )
 
 // Bound unpacks the body of a response, makes it fail at its bounds, and charges it to the share of its server. The
-// transport of the request must not unpack. Each event of a watch has its own bounds. An answer that is not JSON is
+// transport of the request must not unpack. Each event of a watch has separate bounds. A response that is not JSON is
 // refused, because values of another format are not counted.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
@@ -54,7 +54,7 @@ func checkFormat(response *http.Response) error {
 	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
 }
 
-// body is the body of a response, of which only a bounded part can be read.
+// body is the limited body of a response.
 type body struct {
 	ctx      context.Context
 	what     string
@@ -64,12 +64,12 @@ type body struct {
 	watch    bool
 	streamed bool
 
-	bytes  int64 // of the answer, or of the event
+	bytes  int64 // of the response, or of the event
 	count  Counter
 	failed error
 
 	account            *account
-	kept               bool  // the account is that of a call with more answers
+	kept               bool  // the account belongs to a call with more responses
 	toShare, toProcess int64 // charged so far
 }
 
@@ -118,7 +118,7 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents counts each event of a watch by itself. Events are not charged to a budget: a watch holds one of them in
+// takeEvents counts each event of a watch separately. Events are not charged to a budget: a watch has one of them in
 // memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
@@ -139,7 +139,7 @@ func (b *body) Close() error {
 	return b.closer.Close()
 }
 
-// packedBody bounds an answer before it is unpacked.
+// packedBody limits a response before it is unpacked.
 type packedBody struct {
 	from   io.Reader
 	bounds Bounds
@@ -156,7 +156,7 @@ func (b *packedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker begins with the first read, which may wait for the server.
+// unpacker starts with the first read, which may wait for the server.
 type unpacker struct {
 	packed io.Reader
 	plain  *gzip.Reader
