@@ -43,7 +43,7 @@ func (r *runner) readiness() judgement {
 		return judgement{metav1.ConditionTrue, hubv1.ReasonConnected, delivers}
 	case r.inUse == nil && r.want.fault != nil:
 		return judgement{metav1.ConditionFalse, r.want.fault.reason, r.want.fault.message}
-	case r.pending() && r.candidate.failures > 0: // what is wanted is what the user can correct
+	case r.pending() && r.candidate.failures > 0: // the user can only correct the newest kubeconfig
 		return r.away(r.candidate.last)
 	case r.probes.failures > 0:
 		return r.away(r.probes.last)
@@ -51,8 +51,8 @@ func (r *runner) readiness() judgement {
 	return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
 }
 
-// away says when a cluster that does not answer was last heard. While it answers, the time would change with every
-// probe.
+// away adds the last time at which an unreachable cluster answered. While a cluster answers, the time would change with
+// every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {
@@ -96,7 +96,7 @@ func (r *runner) takeFacts(read factsRead) {
 		r.link.options.Logger.V(1).Info("Facts of a member cluster could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.factsDue = time.Now().Add(jittered(interval))
-	if r.inUse == nil { // it turned out to be another cluster meanwhile
+	if r.inUse == nil { // it turned out to be another cluster
 		return
 	}
 	read.facts.Served = r.latest.Served

@@ -19,21 +19,21 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// A cluster is asked which kinds it serves when its link comes up, by Look and by LookAgain, and else every 10 minutes.
-// Discovery shows a changed definition late, so LookAgain asks several times.
+// The link asks a cluster for its served kinds when it comes up, after Look and LookAgain, and otherwise every 10
+// minutes. Discovery shows a changed definition late, so LookAgain asks several times.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const (
 	looksSeldom      = 10 * time.Minute
 	versionsPerGroup = 16
-	maxVersions      = 1000      // of a group, of which the first are kept
+	maxVersions      = 1000      // of a group; the first are kept
 	maxGroup         = 256 << 10 // bytes
 	maxResourcesOf   = 10_000    // of a group and version
 	maxResource      = 64 << 10  // bytes
 	maxVersionBytes  = 16 << 20  // of the resources of a group and version
 )
 
-// Look asks every cluster soon which kinds it serves, because the wanted kinds changed.
+// Look makes every link ask its cluster soon for the served kinds, because the wanted kinds changed.
 func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +42,8 @@ func (p *Provider) Look() {
 	}
 }
 
-// LookAgain asks a cluster soon which kinds it serves, and again a little later, because one of its definitions
-// changed.
+// LookAgain makes a link ask its cluster soon for the served kinds, and again a little later, because a definition on
+// it changed.
 func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ type servedRead struct {
 	err    error
 }
 
-// lookSoon plans when to ask, in addition to the plans for the next seconds.
+// lookSoon schedules further requests, in addition to those already scheduled.
 func (r *runner) lookSoon(times int) {
 	now := time.Now()
 	last := now.Add(looksAgain[len(looksAgain)-1])
@@ -114,7 +114,7 @@ func (r *runner) takeServed(read servedRead) {
 	if len(r.looks) == 0 {
 		r.looks = append(r.looks, time.Now().Add(jittered(pause)))
 	}
-	if r.inUse == nil { // it turned out to be another cluster meanwhile
+	if r.inUse == nil { // it turned out to be another cluster
 		return
 	}
 	r.latest.Served = read.served
@@ -188,8 +188,8 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 	return out, nil
 }
 
-// readVersionOf adds a version to the requested kinds that it has. It adds none if the version is gone since the group
-// was read.
+// readVersionOf adds a version to the requested kinds that it contains. It adds none if the version has disappeared
+// since the group was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
 	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
 	if isNotFound(err) {
