@@ -163,8 +163,9 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt returns when to renew the credentials: after two thirds of their lifetime, less up to a twentieth of it by
-// the cluster's name, so that clusters that joined together do not renew together. It is zero if they do not expire.
+// RenewAt returns when to renew the credentials: after two thirds of their lifetime, less up to a twentieth of it. The
+// twentieth depends on the cluster's name, so that clusters that joined together do not renew together. It is zero if
+// they do not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}
