@@ -1,24 +1,25 @@
-// Package hub is the composition root: it lists every controller of the hub and puts the two sides of each member
-// together. It is the one place that imports both the doors and the packages behind them.
+// Package hub is the composition root: it creates every part of the hub and connects the hub's side of each member to
+// the member's side. It is the only package that imports both the interfaces and their implementations.
 //
-//	member/connect  keeps the links             hub/identity    which hub this is, and its key for digests of Secrets
-//	member/observe  watches what was sent       hub/changes     what changed in bindings, policies, clusters, namespaces
+//	member/connect  keeps the links             hub/identity    identity of the hub, and its key for digests of Secrets
+//	member/observe  watches the copies          hub/changes     changes of bindings, policies, clusters, namespaces
 //	member/apply    writes and withdraws        hub/catalog     how the hub's definitions read objects
-//	member/children finds what copies made      hub/templates   the hub's own objects of the selected kinds
+//	member/children finds children of copies    hub/templates   the hub's own objects of the selected kinds
 //	member/copies   lists copies                hub/membership  MemberClusters: facts and conditions
 //	member/served   knows the kinds             hub/schedule    object + policies + clusters -> binding spec
-//	member/tokens   makes and revokes tokens    hub/dispatch    binding -> one member, a queue for each
+//	member/tokens   issues and revokes tokens   hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
-//	                                            hub/policystatus  what placements and override policies come to
-//	                                            hub/epochs      how a restored hub tells newer copies
+//	                                            hub/policystatus  status of placements and override policies
+//	                                            hub/epochs      how a restored hub recognises newer copies
 //	                                            hub/shard       which replica works on which member, and who writes
-//	                                            hub/memberview  what users may see of members
-//	                                            hub/admission   which policies the hub takes
-//	                                            hub/certificate by which the API server knows who reviews them
-//	                                            hub/protect     what the API server does not delete without being told
+//	                                            hub/memberview  views of members for users
+//	                                            hub/admission   reviews of policies
+//	                                            hub/certificate certificate of the webhook and the metrics
+//	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
 //
-// Run makes the parts (process.go, parts.go), says who wakes whom (wakes.go) and starts the manager.
+// Run creates the parts (process.go, parts.go), connects changes with the parts that they wake (wakes.go) and starts
+// the manager.
 package hub
 
 import (
