@@ -210,8 +210,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait is how long the watch may still take to show our own write; zero or less if no write is awaited or the time
-// is over. Then the cluster is asked, because a cluster that was restored from a backup never shows the write.
+// watchWait returns how long to wait for the watch to show our own write; zero or less if there is no need or the time
+// is over. Then the cluster is read, because a cluster that was restored from a backup never shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))

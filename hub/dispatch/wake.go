@@ -26,7 +26,7 @@ func (f *wakeFilter) begin(key types.NamespacedName) {
 	f.atWork[key] = nil
 }
 
-// hold keeps an event until the work on its key ends. It returns false if the key is not at work.
+// hold stores an event until the work on its key ends. It returns false if the key is not at work.
 func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

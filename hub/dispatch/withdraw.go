@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// withdraw removes the copy from the cluster if an uncached read of the binding confirms it: the cache may be older
+// withdraw removes the copy from the cluster if an uncached read of the binding confirms it. The cache may be older
 // than a decision that wants the copy again.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
