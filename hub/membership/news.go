@@ -26,9 +26,9 @@ var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
 }
 
-// changes returns an event for each change between two statuses that concerns an operator: the cluster was lost, it is
-// another one, its credentials are refused or expire soon, and the end of these states. A change of the message alone
-// causes none.
+// changes returns an event for each change between two statuses that concerns an operator. Such changes are: the
+// cluster was lost or replaced by another one, its credentials are refused or expire soon, and the end of these states.
+// A change of the message alone causes none.
 func changes(before, after []metav1.Condition, now time.Time) []news {
 	var out []news
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
