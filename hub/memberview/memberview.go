@@ -175,9 +175,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects only to replicas with one of these certificates, given by digest. Names, dates and authorities are
-// not checked: a replica creates its certificate at its start and publishes the digest in its Lease, which only the hub
-// may write.
+// Transport connects only to replicas with one of these certificates, given by digest. It does not check names, dates
+// and authorities. A replica creates its certificate at its start and publishes the digest in its Lease, which only the
+// hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
