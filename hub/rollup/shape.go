@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen returns an error for a value that passes the validation but that server-side apply refuses: undeclared
-// fields, lists with duplicate entries, and lists and objects where the schema has a text with a format.
+// misshapen returns an error for a value that passes the validation but that server-side apply refuses. Such values are
+// undeclared fields, lists with duplicate entries, and lists or objects where the schema has a text with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:
