@@ -14,8 +14,8 @@ import (
 )
 
 // NewClient returns a dynamic client that parses each object and each list once. client-go's client gives equal
-// results, but scans the JSON of every object, list and event about ten times, which costs more than all other work on
-// it. Events of its watches are for this package only: their objects are decoded on demand.
+// results. But it scans the JSON of every object, list and event about ten times, which costs more than all other work
+// on it. Events of its watches are for this package only: their objects are decoded on demand.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	c, err := NewRESTClient(cfg)
 	if err != nil {
