@@ -25,9 +25,9 @@ func invalid(format string, args ...any) *fault {
 	return &fault{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the connection of a kubeconfig's current context. A member's admin writes the file, so it
-// must not make the hub run a program, read a file, use another identity or trust an unknown server. Entries of other
-// contexts are ignored.
+// parseKubeconfig returns the connection of a kubeconfig's current context. A member's admin writes the file, so it is
+// not trusted. It must not make the hub run a program, read a file, use another identity or trust an unknown server.
+// Entries of other contexts are ignored.
 func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // the error text may quote the file
