@@ -41,7 +41,7 @@ func (s *step) failure(bad []*target) string {
 		"change the object, or use hansectl rollout undo or hansectl rollout promote")
 }
 
-// report says what a failing cluster has reported.
+// report returns the report of a failing cluster as text.
 func (s *step) report(t *target) string {
 	if t.Row.Away {
 		return "the cluster does not answer"
