@@ -1,9 +1,9 @@
-// Command bench measures Hanse beside a raw client loop that does the same writes straight to the members, in one run
-// on the same control planes: a hub and bare members of the lab, made for the run and taken down after it. Profiles of
-// their own measure what a member costs in memory, what bad members do to good ones, and what a noisy tenant does to
-// another one; `bench compare` puts runs beside each other. docs/benchmarks.md has the recorded figures.
+// Command bench compares Hanse with a raw client loop that makes the same writes directly to the members. Both run on
+// the same control planes: a hub and bare members of the lab, which exist only for the run. Further profiles measure
+// the memory for a member, the effect of bad members on good ones, and the effect of a noisy tenant on another one.
+// `bench compare` shows runs side by side. docs/benchmarks.md has the recorded figures.
 //
-// It decides nothing: a slow run is a figure, not a failure. It fails if a copy is missing or not what was written.
+// A slow run does not fail. A run fails if a copy is missing or differs from the written object.
 //
 // # What a run does
 //

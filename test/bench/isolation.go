@@ -71,8 +71,8 @@ type Isolation struct {
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 
-// isolation measures the good members in five scenarios: without faults, alone, with a new hub process, with faults
-// that begin just before the load, and with a hub process that starts during the faults.
+// isolation measures the good members in five scenarios. They are: without faults, alone, with a new hub process, with
+// faults that begin just before the load, and with a hub process that starts during the faults.
 func (r *run) isolation(ctx context.Context) error {
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
