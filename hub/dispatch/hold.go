@@ -20,7 +20,7 @@ type hold struct {
 	until time.Time // time of the next trial at the earliest
 	keys  map[types.NamespacedName]heldKey
 	turn  int
-	trial types.NamespacedName // key of the running trial; empty if there is none
+	trial types.NamespacedName // key of the queued or running trial; empty if there is none
 	timer *time.Timer          // starts the next trial; nil if none is planned
 }
 

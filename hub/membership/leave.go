@@ -29,7 +29,7 @@ const (
 
 func indexTargets(indexer client.FieldIndexer) error {
 	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// Do not use the manager's context: it would end after the index.
+		// context.Background is enough, because the index lives as long as the manager.
 		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
 			return fmt.Errorf("indexing %T by cluster: %w", b, err)
 		}

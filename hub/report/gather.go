@@ -115,7 +115,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
-	// There is no link: another replica has the member, it was refused, or the cluster is gone.
+	// There is no link: it was refused, or the MemberCluster is deleted.
 	var c hubv1.MemberCluster
 	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)

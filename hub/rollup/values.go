@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount is the largest range of whole numbers that JSON represents exactly.
+// largestCount limits whole numbers: readers of JSON may round larger ones.
 const largestCount = 1 << 53
 
 // absent returns the outcome of a field that no target has; some targets may have lost it.

@@ -102,7 +102,7 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
 
-// source returns the file of an object. It also finds a policy whose namespace was added after reading.
+// source returns the file of an object. It also finds a policy to which the command has added a namespace.
 func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	if source, ok := f.sources[id]; ok {
 		return source

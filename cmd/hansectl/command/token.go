@@ -47,8 +47,8 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
-// tokenSecret creates an empty Secret to which a token can be bound. If the quota is full, it deletes this hub's unused
-// Secrets.
+// tokenSecret creates an empty Secret to which a token can be bound. If all names in credential.TokenSecrets are taken,
+// it first deletes this hub's unused Secrets.
 func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
 	for range 2 {
 		for _, name := range credential.TokenSecrets {
