@@ -1,5 +1,5 @@
-// Package credential derives from the hub's credentials on a member until when they are valid, with which Secret they
-// become invalid, and when to renew them.
+// Package credential reads the hub's credentials on a member. It returns their expiry, the Secret to which a token is
+// bound, and the time to renew them.
 //
 // It decides by values alone. It does not check signatures: the member does, and a token's own claims give the hub no
 // rights.

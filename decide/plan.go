@@ -158,8 +158,8 @@ func suspended(p hubv1.PlacementObject) bool {
 	return p != nil && p.PlacementSpec().Suspend.Scheduling
 }
 
-// unselected keeps the decision of a placement that is gone or no longer selects the object, because an edit of a
-// policy must not delete copies.
+// unselected keeps the decision of a placement that is gone or no longer selects the object. An edit of a policy must
+// not delete copies.
 func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}

@@ -4,9 +4,9 @@
 //     whole.
 //   - Sets that wait at the same time are judged together. The limit of a cluster is compared with the sum over all
 //     sets, so that one wrong label under many small placements is noticed.
-//   - A set is held if one of its placements or clusters would lose more copies than its limit, or if an object would
-//     lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot stop the
-//     removals of another.
+//   - A set is held if one of its placements or clusters would lose more copies than its limit. It is also held if an
+//     object would lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot
+//     stop the removals of another.
 //   - Removals of the last Window count as well, so that many small sets in a row do not exceed the limit.
 package guard
 

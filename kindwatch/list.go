@@ -24,8 +24,8 @@ const (
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists once a slot is free. A kind that failed before does not wait for one: pauses spread such kinds, and a
-// hanging server must cost the others one slot at most.
+// firstList lists once a slot is free. A kind that failed before does not wait for one, because pauses spread such
+// kinds. A hanging server must cost the others at most one slot.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)

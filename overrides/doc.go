@@ -26,8 +26,8 @@
 // (document.go), so that untouched parts keep their formatting. The output of that library is parsed again and
 // compared.
 //
-// This package implements RFC 6902 and RFC 7386 on decoded values. evanphx/json-patch works on bytes: it needs the
-// object encoded, patched and decoded for every object and cluster, at several times the cost of the deep copy. It also
+// This package implements RFC 6902 and RFC 7386 on decoded values. evanphx/json-patch works on bytes: every object
+// would be encoded, patched and decoded for every cluster. That costs several times as much as the deep copy. It also
 // limits growth only by copy, accepts indexes such as "+1", and does not distinguish a list from a map, which conflicts
 // need. The tests compare the results with that library: where both accept a patch, the results must be equal.
 //

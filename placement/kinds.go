@@ -51,8 +51,8 @@ var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Namespace"}:                                    true,
 }
 
-// DefaultRemoval returns the removal policies of member objects of this kind, with defaults: for a deleted hub object,
-// and for a cluster that is no longer selected.
+// DefaultRemoval returns the removal policies of copies of this kind, with defaults. whenDeleted is for a deleted hub
+// object, whenUnselected for a cluster that is no longer selected.
 func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
 	policy := hubv1.RemovalDelete
 	if orphanedByDefault[gk] {

@@ -157,8 +157,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether another state of the hub wrote in the epoch: this list does not contain the epoch although it
-// would contain an earlier one of this hub.
+// Foreign reports whether the epoch belongs to another state of the hub. Then this list lacks the epoch, although it
+// would have any earlier epoch of this hub.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {

@@ -1,6 +1,6 @@
-// Package tenancy decides which objects are never sent to a member, whatever placement or rule requests it: objects of
-// system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's
-// namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
+// Package tenancy decides which objects are never sent to a member, whatever placement or rule requests it. These are
+// objects of system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of
+// the hub's namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
 //
 // Existing copies are not withdrawn and stay unchanged.
 package tenancy

@@ -13,8 +13,8 @@
 // A deletion is not reviewed, and neither is a change that leaves the spec unchanged.
 //
 // Any client that reaches the port and knows the path can read the answer to a review. So an answer shows no value of
-// an object and no key of a map, except the ones in the policy itself and the names in the schema. For a Secret, it
-// shows only the names in the schema.
+// an object and no key of a map. Values and keys of the policy itself and names in the schema are the exceptions. For a
+// Secret, it shows only the names in the schema.
 //
 // The controllers repeat the checks where they can: they mark an invalid policy, and do not send a broken manifest
 // (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.

@@ -15,7 +15,7 @@
 //     webhook, and the certificate is served at once. A user may delete the configuration of a failing webhook, and
 //     hubs still start.
 //
-// cert-controller creates and checks certificates. Its own loop is not used: it needs the Secret as a file, reads every
+// cert-controller creates and checks certificates. Its own loop is not used. It needs the Secret as a file, reads every
 // webhook configuration, caches all Secrets of the namespace again and ends the process if the file is late.
 package certificate
 

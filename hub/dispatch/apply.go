@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if a write is due. known is false if there is no outcome now, because an event will follow, or
-// because the next try is after the time in the outcome.
+// apply writes the copy if a write is due. known is false if there is no outcome now: an event will follow, or the
+// outcome has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()

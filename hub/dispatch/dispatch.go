@@ -1,9 +1,9 @@
-// Package dispatch carries out each binding's decision on the members: it renders the manifest, applies or withdraws
+// Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
 // the copy through package member, and passes the outcome on. It makes no decision and writes nothing to the hub.
 //
-// Every member has a queue and workers of its own, from Engage until its link ends, so that a slow, hung or throttling
-// member delays its own rows only. A key is a binding; an event carries nothing else, and each run reads everything
-// again.
+// Every member has a separate queue and separate workers, from Engage until its link ends. So a slow, hung or
+// throttling member delays only its own rows. A key is a binding; an event carries nothing else, and each run reads
+// everything again.
 //
 // Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
 // rest. Withdrawals go in the opposite order. A change overtakes a replay.
@@ -17,7 +17,8 @@
 //   - wake: events of copies that repeat our own write;
 //   - fights: corrections of a field that another controller keeps changing.
 //
-// A member that is away has no queue: hub/report writes its rows, and all its keys are queued again when it is back.
+// An unreachable member has no queue: hub/report writes its rows, and all its keys are queued again when it is
+// reachable.
 package dispatch
 
 import (

@@ -154,7 +154,7 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 }
 
 // enter reports whether the key of a call is held, and why. While the limit is closed, a kind that has not failed is
-// tried at once unless the member asked for a pause: the failures may come from one kind.
+// tried at once, because the failures may come from one kind. It is not if the member asked for a pause.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,10 +19,10 @@ const (
 	failuresInARow = 5
 )
 
-// limit is how many calls of one member may be made at once: additive increase, multiplicative decrease (Chiu and Jain,
-// "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), and at most
-// one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A good call adds its share of
-// one, up to the number of workers.
+// limit is the maximum number of concurrent calls of one member. It uses additive increase and multiplicative decrease
+// (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks",
+// 1989). There is at most one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A
+// good call adds its share of one, up to the number of workers.
 //
 // Zero means closed: the member fails all calls, or asked for a pause. Then only trials are made, one at a time, and
 // the first success opens it with a limit of one.

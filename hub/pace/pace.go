@@ -3,11 +3,11 @@
 // A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast
 // API server takes more writes a second than a slow one, and more when nothing else loads it.
 //
-//   - The width is the number of writes that may be in flight. It grows by one for each round of writes, and shrinks by
+//   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
 //     and Jain 1989). A 429 of any write halves it.
-//   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
-//     lost cluster with thousands of objects does not hold up a single change, and no class starves.
+//   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing). So
+//     a lost cluster with thousands of objects does not delay a single change, and no class starves.
 //   - No caller blocks. Try gives a Turn, or the time after which the caller asks again. A caller that waits goes
 //     before one that comes.
 //

@@ -2,7 +2,7 @@
 // deletion.
 //
 // A ValidatingAdmissionPolicy cannot count. So the leader writes the names of the namespaces and
-// CustomResourceDefinitions whose objects have more placed copies than the limit, or that have an object with the label
+// CustomResourceDefinitions to protect. Their objects have more placed copies than the limit, or one has the label
 // hanse.dev/deletion-protection. The chart's policy hanse-hub-deletion reads them.
 //
 //   - The number is written in steps (more than 5, 10, 20, 50, ...), so that a growing namespace causes one write for

@@ -17,7 +17,7 @@ import (
 // that is down changes. If a user ended the link, the rows change at once.
 //
 // Scheduling reacts at once to a cluster that is not Ready, and sends no new objects there. If only the message of a
-// decision changes, such as the reason why a cluster keeps an object, the message waits for the grace time, too.
+// decision changes, the message waits for the grace time, too.
 
 // grace is the default of Options.Grace: how long a link may be down before rows change.
 const grace = 10 * time.Second

@@ -4,8 +4,9 @@
 // hub/rollup computes the statuses. This package gathers their inputs, and decides when they are written.
 //   - An event only wakes a binding. Only the outcomes of package dispatch are kept in memory, because no other part
 //     has them. After a restart, a row stays until there is a new outcome.
-//   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the
-//     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
+//   - The events of one binding are collected in a window (window.go). So a fan-out to N clusters costs one write of
+//     the binding and one of the hub object. A window ends at once when the last cluster has reported or one has
+//     failed.
 //   - A window that has ended is written when hub/pace gives a turn. Until then, later changes join it.
 //   - Both are written only if they differ. The hub object is written first: then the binding's condition can report
 //     the result, and under load users see the hub object's status first.

@@ -30,10 +30,10 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus returns the status for the hub object, merged from the full rows of its clusters (Rows), and the names of
-// the fields that were left out. It returns nil if there is no status. template is the hub object; its status is the
-// last merged status. Sums keep the numbers of unreachable clusters; other values of copies that are not applied count
-// as Unknown. rules are the rules of the object's placement; the zero value has none.
+// MergeStatus merges the status for the hub object from the full rows of its clusters. It also returns the names of the
+// fields that were left out. It returns nil if there is no status. template is the hub object; its status is the last
+// merged status. Sums keep the numbers of unreachable clusters; other values of copies that are not applied count as
+// Unknown. rules are the rules of the object's placement; the zero value has none.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil

@@ -4,19 +4,18 @@
 // A run gathers the facts about one object (gather.go), calls decide.Decide within the limits (limits.go), and records
 // the changes in one write (record.go).
 //
-//   - No cache decides on a withdrawal. A plan that takes an object from a cluster is made a second time from uncached
-//     reads (confirm.go) and carried out only if both agree. Until then the cluster keeps its copy, while the rest of
-//     the plan goes ahead.
+//   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
+//     reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy; the rest
+//     of the plan is carried out.
 //   - An object is gone only if Templates.Live says so. An object that cannot be read keeps its decision.
-//   - The limits on evictions, drains and waits are values in the input. What a plan claims of them is reserved before
-//     the write; if another object was faster, the plan is made again. status.drain shows the progress of drains
+//   - The limits on evictions, drains and waits are values in the input. The claims of a plan are reserved before the
+//     write; if another object was faster, the plan is made again. status.drain shows the progress of drains
 //     (drainstatus.go).
 //   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
-//     them or a user confirms them, which holds up nothing else of the object.
+//     them or a user confirms them. Other changes of the object do not wait.
 //
-// Not decided here: whether the copy on a member may be deleted (hub/dispatch and member/apply look at the copy
-// itself), and the status of a binding. The part of it that only a decision knows is published, and written by
-// hub/report.
+// hub/dispatch and member/apply check the copy itself and decide whether it may be deleted. hub/report writes the
+// status of a binding; this package publishes the decision's part of it.
 package schedule
 
 import (

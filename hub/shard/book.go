@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// book has every Lease of this package in its last state that this replica has seen, by its watch or in the response to
-// a write.
+// book has the last known state of every Lease of this package, from the watch or from the response to a write.
 type book struct {
 	now func() time.Time
 

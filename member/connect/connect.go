@@ -1,16 +1,16 @@
-// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and
-// hands out a client configuration for each connected cluster. It reaches a cluster by a member.Connection alone, which
+// Package connect keeps the links to the member clusters. It implements member.Links for the hub's controllers, and
+// provides a client configuration for each connected cluster. It reaches a cluster only by a member.Connection, which
 // it reads from the kubeconfig.
 //
-// Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
-// long as the call that made it. Links share no lock over I/O, no queue and no connection, so that a cluster that hangs
-// does not delay others.
+// Every link is a state machine in a separate goroutine. Its context lives as long as the provider, not only as long as
+// the call that created the link. Links share no lock over I/O, no queue and no connection, so that a cluster that
+// hangs does not delay others.
 //
 //   - A link is ready if a watch on it delivers. A request that is answered is not enough.
 //   - One failed probe may be chance, two in a row are not. A refused connection, refused credentials, an unknown
 //     certificate and another cluster count at once.
-//   - A changed kubeconfig is tried beside the link in use, which goes on until the new one delivers. Then existing
-//     clients use the new credentials; a new address makes a new Cluster.
+//   - A changed kubeconfig is tried beside the current link, which stays in use until the new one delivers events. Then
+//     existing clients use the new credentials; a new address makes a new Cluster.
 //   - Another cluster behind the address ends the link at once: existing clients fail from then on.
 //
 // Callers decide the status of MemberClusters, whether a cluster may be joined twice, and which kinds are watched.

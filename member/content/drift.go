@@ -16,9 +16,9 @@ const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
-// Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub:
-// another manager took them, or they were removed ("unknown"). A field that still belongs to the hub differs only
-// because the manifest has changed since, or because the server stores the value in another form.
+// Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub.
+// Either another manager took them, or they were removed ("unknown"). A field that still belongs to the hub differs
+// only because the manifest has changed since, or because the server stores the value in another form.
 //
 // If the manifest is newer than the live object, the fields that it adds are reported as "unknown", too.
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
