@@ -2,7 +2,7 @@
 // and records the object's events.
 //
 // hub/rollup computes the statuses. This package gathers their inputs, and decides when they are written.
-//   - An event only wakes a binding. Only the outcomes of package dispatch are kept in memory, because no other part
+//   - An event only queues a binding. Only the outcomes of package dispatch are kept in memory, because no other part
 //     has them. After a restart, a row stays until there is a new outcome.
 //   - The events of one binding are collected in a window (window.go). So a fan-out to N clusters costs one write of
 //     the binding and one of the hub object. A window ends at once when the last cluster has reported or one has

@@ -94,7 +94,7 @@ const (
 	roleNothing  role = "Nothing"
 )
 
-// roles are the valid values of an entry's field says.
+// roles are the valid values of the field `says` of an entry.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
 // stopped is the meaning of words for a stopped object. The spec decides whether it should be stopped.

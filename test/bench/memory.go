@@ -209,7 +209,7 @@ func (s *setting) packed(ctx context.Context) error {
 // Added is the memory for one more member and one more object, from the heaps for one size of objects.
 type Added struct {
 	ObjectBytes int `json:"objectBytes"`
-	// PerMember is the additional heap for each object with one more member: the difference of the heaps with all
+	// PerMember is the additional heap for each object with one more member. It is the difference of the heaps with all
 	// members and with one, divided by members and objects. PerMemberRestarted is the same for restarted processes.
 	PerMember          float64 `json:"bytesPerMember"`
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
