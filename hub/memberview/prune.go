@@ -201,8 +201,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds UID and generation of the hub object. If it does not exist or cannot be read, no copy counts
-// as newer by its generation.
+// describeHubObject adds UID and generation of the hub object. If the hub object does not exist or cannot be read, no
+// copy counts as newer by its generation.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
