@@ -66,7 +66,7 @@ func Check(tree fs.FS) ([]Fault, error) {
 func follow(tree fs.FS, from, target string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return "not a valid link", nil //nolint:nilerr // an invalid link is a finding, not a failure of the check
+		return "not a valid link", nil //nolint:nilerr // a link that cannot be read is a finding, not a failure of the check
 	}
 	if u.Scheme != "" || u.Host != "" {
 		return "", nil
